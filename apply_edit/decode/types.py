@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Literal, Protocol
+from typing import Literal, Protocol, runtime_checkable
 
 Source = Literal["copy", "update", "output", "draft", "target"]
 """Where output tokens come from: the original, the sketch or instruction, the output so far,
@@ -41,7 +41,7 @@ class Draft:
     branches: tuple[Branch, ...] = ()
 
     def cut(self, k: int) -> Draft:
-        """The same draft with at most `k` tokens on its main chain (branches that fork later go)."""
+        """The same draft with at most `k` main tokens; branches that fork later go."""
         if k >= len(self.tokens):
             return self
         kept = tuple(b for b in self.branches if b.fork <= k)
@@ -116,6 +116,15 @@ class Proposer(Protocol):
 
     def observe(self, tokens: Sequence[int], draft: Draft, accepted: int) -> None:
         """The last pass emitted `tokens`; the first `accepted` of them were `draft`'s."""
+        ...
+
+
+@runtime_checkable
+class Learner(Protocol):
+    """A proposer that wants to see what else the target considered (token recycling)."""
+
+    def learn(self, tokens: Sequence[int], tops: Sequence[Sequence[int]]) -> None:
+        """After `tokens[i]`, the target's best choices were `tops[i]`, best first."""
         ...
 
 

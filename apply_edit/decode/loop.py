@@ -1,0 +1,159 @@
+"""draft -> verify -> accept, one pass at a time, as a generator of steps."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Sequence
+from time import perf_counter
+
+from apply_edit.decode.accept import Rule, Verdict, accept
+from apply_edit.decode.types import (
+    Draft,
+    Finish,
+    Learner,
+    Proposer,
+    Run,
+    Schedule,
+    Scores,
+    Source,
+    Step,
+    Target,
+)
+
+LEARNED_ROWS = 16
+"""Passes wider than this are copies; their top choices teach a learner nothing worth a top-k."""
+LEARNED_TOPS = 4
+
+
+def decode(
+    target: Target,
+    proposer: Proposer,
+    schedule: Schedule,
+    *,
+    tail: Sequence[int],
+    rule: Rule,
+    stop: Collection[int],
+    budget: int,
+    watch: Callable[[Sequence[int]], Finish | None] | None = None,
+) -> Iterator[Step]:
+    """Decode until a token of `stop`, or `budget` tokens (a stop token counts, but is not output).
+
+    `tail` is the part of the prompt the target has not seen yet, at least one token; the first
+    draft rides in the same pass. `watch` sees each step's tokens and may end the decoding. The
+    output tokens equal those of plain decoding under `rule`, whatever the proposer drafts: each
+    is the rule's pick on scores of exactly the tokens before it.
+
+    An abandoned generator leaves the target with the last finished step committed.
+    """
+    context = list(tail)
+    written = 0
+    while written < budget and target.length + len(context) <= target.limit:
+        started = perf_counter()
+        room = min(budget - written - 1, target.limit - target.length - len(context))
+        draft = _draft(proposer, schedule, room)
+        scored = perf_counter()
+        first = len(context) - 1
+        scores = target.score([*context, *draft.tokens], draft.branches, first)
+        verdict = accept(draft, scores, rule, written)
+        target.keep(first + 1 + verdict.main, verdict.branch, verdict.side)
+        ended = perf_counter()
+
+        runs = _runs(draft, verdict, written)
+        tokens = [token for run in runs for token in run.tokens]
+        finish = _cut(tokens, stop)
+        if finish is not None:
+            runs = _shorten(runs, len(tokens))
+        held = min(verdict.main + verdict.side, len(tokens))
+        written += len(tokens)
+        if isinstance(proposer, Learner):
+            _teach(proposer, draft, verdict, scores, context[-1])
+        proposer.observe(tokens, draft, held)
+        schedule.record(draft, min(verdict.main, len(tokens)), ended - scored)
+        if finish is None and watch is not None:
+            finish = watch(tokens)
+        if finish is None and (written >= budget or target.length + 1 > target.limit):
+            finish = "length"
+        yield Step(
+            runs=runs,
+            rows=first + 1 + len(draft.tokens) + sum(len(b.tokens) for b in draft.branches),
+            drafted=len(draft.tokens) + sum(len(b.tokens) for b in draft.branches),
+            accepted=held,
+            rejected=draft.tokens[verdict.main :],
+            k=len(draft.tokens),
+            context=target.length,
+            seconds=ended - scored,
+            draft_seconds=(scored - started) + (perf_counter() - ended),
+            finish=finish,
+            sources=_by_source(draft, verdict),
+        )
+        if finish is not None:
+            return
+        context = [tokens[-1]]
+
+
+def _draft(proposer: Proposer, schedule: Schedule, room: int) -> Draft:
+    """What the proposer offers, cut to what the schedule finds worth scoring and to `room`."""
+    limit = min(schedule.limit, room)
+    if limit <= 0:
+        return Draft()
+    draft = proposer.propose(limit)
+    draft = draft.cut(min(schedule.choose(draft), limit))
+    fitting = tuple(b for b in draft.branches if b.fork + len(b.tokens) <= limit)
+    if len(fitting) != len(draft.branches):
+        draft = Draft(draft.tokens, draft.source, draft.origin, draft.region, draft.match, fitting)
+    return draft
+
+
+def _runs(draft: Draft, verdict: Verdict, start: int) -> tuple[Run, ...]:
+    """The pass's output as runs: the chain's part, the branch's part, the target's token."""
+    runs = []
+    if verdict.main:
+        runs.append(Run(draft.source, draft.tokens[: verdict.main], start, draft.origin))
+    if verdict.branch is not None:
+        branch = draft.branches[verdict.branch]
+        place = start + verdict.main
+        runs.append(Run(branch.source, branch.tokens[: verdict.side], place))
+    runs.append(Run("target", (verdict.token,), start + verdict.main + verdict.side))
+    return tuple(runs)
+
+
+def _cut(tokens: list[int], stop: Collection[int]) -> Finish | None:
+    """Drop the first stop token and all behind it, in place."""
+    for index, token in enumerate(tokens):
+        if token in stop:
+            del tokens[index:]
+            return "stop"
+    return None
+
+
+def _shorten(runs: tuple[Run, ...], length: int) -> tuple[Run, ...]:
+    """The first `length` tokens of the runs."""
+    kept = []
+    for run in runs:
+        tokens = run.tokens[:length]
+        length -= len(tokens)
+        if tokens:
+            kept.append(Run(run.source, tokens, run.start, run.origin))
+    return tuple(kept)
+
+
+def _teach(learner: Learner, draft: Draft, verdict: Verdict, scores: Scores, decided: int) -> None:
+    """Show a learner the target's top choices after each token of the confirmed chain."""
+    if len(scores) > LEARNED_ROWS:
+        return
+    shown = [decided, *draft.tokens[: verdict.main]]
+    learner.learn(shown, [scores.top(row, LEARNED_TOPS) for row in range(len(shown))])
+
+
+def _by_source(draft: Draft, verdict: Verdict) -> dict[str, tuple[int, int]]:
+    """Per source, rows drafted and rows that held."""
+    counts: dict[str, tuple[int, int]] = {}
+
+    def count(source: Source, drafted: int, accepted: int) -> None:
+        before = counts.get(source, (0, 0))
+        counts[source] = (before[0] + drafted, before[1] + accepted)
+
+    if draft.tokens:
+        count(draft.source, len(draft.tokens), verdict.main)
+    for number, branch in enumerate(draft.branches):
+        count(branch.source, len(branch.tokens), verdict.side if number == verdict.branch else 0)
+    return counts

@@ -1,0 +1,142 @@
+"""The prompt: the file's tokens between tags of a template, and how to read the answer.
+
+The wording for sketches is the FastApply model card's (Kortix/FastApply-1.5B-v1.0), which keeps
+files whole on small Qwen models; the wording for instructions is its sibling. The tags' frame
+owns the line end before a closing tag, so the file's own last line end is never the model's say.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from apply_edit.target.codec import Codec
+
+SYSTEM_UPDATE = (
+    "You are a coding assistant that helps merge code updates, ensuring every modification is "
+    "fully integrated."
+)
+USER_UPDATE = """\
+Merge all changes from the <{update}> snippet into the <{code}> below.
+- Preserve the code's structure, order, comments, and indentation exactly.
+- Output only the updated code, enclosed within <{answer}> and </{answer}> tags.
+- Do not include any additional text, explanations, placeholders, ellipses, or code fences.
+"""
+SYSTEM_INSTRUCTION = (
+    "You are a coding assistant that edits files, ensuring every modification that is asked for "
+    "is made and nothing else changes."
+)
+USER_INSTRUCTION = """\
+Make the change that the <{update}> asks for in the <{code}> below.
+- Preserve the code's structure, order, comments, and indentation exactly.
+- Output only the updated code, enclosed within <{answer}> and </{answer}> tags.
+- Do not include any additional text, explanations, placeholders, ellipses, or code fences.
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Prompt:
+    """`tokens` is the whole prompt, reply opened. `file` are the tokens of the file's body as
+    they stand in it, `update` and `instruction` those of the edit, `closing` those that end a
+    whole answer, `closing_text` their text. `seen` is the body as the tokenizer shows it."""
+
+    tokens: tuple[int, ...]
+    file: tuple[int, ...]
+    update: tuple[int, ...]
+    instruction: tuple[int, ...]
+    closing: tuple[int, ...]
+    closing_text: str
+    seen: str
+
+
+def body_of(view: str) -> str:
+    """The view without its last line end, which belongs to the frame."""
+    return view.removesuffix("\n")
+
+
+def build(
+    codec: Codec,
+    view: str,
+    *,
+    instruction: str | None = None,
+    update: str | None = None,
+    before: str = "",
+    behind: str = "",
+) -> Prompt:
+    """The prompt that asks for `view` with the edit made; one of the edits must be given.
+
+    `before` and `behind` are context around `view` that the model reads but does not rewrite.
+    """
+    body = body_of(view)
+    edit = body_of(update) if update is not None else (instruction or "").strip()
+    names = _tags(body, edit, instruction or "", before, behind, sketch=update is not None)
+    system, user = (
+        (SYSTEM_UPDATE, USER_UPDATE)
+        if update is not None
+        else (SYSTEM_INSTRUCTION, USER_INSTRUCTION)
+    )
+    head, foot = codec.chat(system, user.format(**names))
+    file = codec.encode(body)
+    tokens = list(head)
+    if before or behind:
+        tokens += codec.encode(f"\n<{names['before']}>\n{before}</{names['before']}>\n")
+    tokens += codec.encode(f"\n<{names['code']}>\n")
+    tokens += file
+    tokens += codec.encode(f"\n</{names['code']}>\n")
+    if before or behind:
+        tokens += codec.encode(f"\n<{names['behind']}>\n{behind}</{names['behind']}>\n")
+    tokens += codec.encode(f"\n<{names['update']}>\n")
+    edit_tokens = codec.encode(edit)
+    tokens += edit_tokens
+    tokens += codec.encode(f"\n</{names['update']}>\n")
+    extra: list[int] = []
+    if update is not None and instruction:
+        extra = codec.encode(instruction.strip())
+        tokens += [*codec.encode("\nIn words: "), *extra, *codec.encode("\n")]
+    tokens += codec.encode("\nProvide the complete updated code.")
+    tokens += foot
+    tokens += codec.encode(f"<{names['answer']}>\n")
+    closing_text = f"\n</{names['answer']}>"
+    return Prompt(
+        tokens=tuple(tokens),
+        file=tuple(file),
+        update=tuple(edit_tokens) if update is not None else (),
+        instruction=tuple(extra if update is not None else edit_tokens),
+        closing=tuple(codec.encode(closing_text)),
+        closing_text=closing_text,
+        seen=codec.decode(file),
+    )
+
+
+def read_answer(text: str, closing_text: str) -> tuple[str, bool]:
+    """The body that an answer holds, and whether the closing tag stood at its end.
+
+    Only the frame's own tag at the very end is taken off; the same tag anywhere else is text.
+    """
+    trimmed = text.rstrip()
+    tag = closing_text.removeprefix("\n")
+    if not trimmed.endswith(tag):
+        return text, False
+    return trimmed.removesuffix(tag).removesuffix("\n"), True
+
+
+def _tags(*texts: str, sketch: bool) -> dict[str, str]:
+    """Tag names that stand in none of the texts."""
+    names = {
+        "code": "code",
+        "update": "update" if sketch else "instruction",
+        "answer": "updated-code",
+        "before": "code-before",
+        "behind": "code-behind",
+    }
+    number = 1
+    suffix = ""
+    while _met(texts, [name + suffix for name in names.values()]):
+        number += 1
+        suffix = f"-{number}"
+    return {key: name + suffix for key, name in names.items()}
+
+
+def _met(texts: Sequence[str], names: Sequence[str]) -> bool:
+    """Whether any text holds any of the tags, opened or closed."""
+    return any(f"<{n}>" in text or f"</{n}>" in text for n in names for text in texts)

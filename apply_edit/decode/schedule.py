@@ -1,0 +1,195 @@
+"""How long to draft: the k with the most expected tokens per second.
+
+A pass over k drafted tokens costs what the machine's table says and yields one token more than
+its accepted prefix. The chance that token i of a copy holds is not the same for all i: right
+after a resync one token in five falls, after a hundred agreeing tokens one in three hundred. The
+hazard curve below says so for edits of source files; each region's own history scales it (events
+seen over events expected, a Gamma-Poisson estimate), old passes weighing less.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Sequence
+
+from apply_edit.decode.types import Draft
+
+DEFAULT_COST: tuple[tuple[int, float], ...] = (
+    (1, 84.0),
+    (2, 84.0),
+    (4, 89.0),
+    (8, 101.0),
+    (16, 115.0),
+    (32, 179.0),
+    (64, 295.0),
+    (128, 540.0),
+    (256, 1050.0),
+)
+"""Milliseconds of a pass by rows, for a machine not measured yet: only the shape matters here
+(flat up to about 8 rows, then linear), and CPUs with fast bf16 and small models share it."""
+
+HAZARD: tuple[tuple[int, float], ...] = (
+    (0, 0.80),
+    (1, 0.50),
+    (2, 0.30),
+    (3, 0.20),
+    (4, 0.13),
+    (6, 0.08),
+    (8, 0.05),
+    (16, 0.018),
+    (32, 0.009),
+    (64, 0.006),
+    (128, 0.004),
+    (256, 0.003),
+)
+"""Chance that the token behind `match` agreeing ones falls."""
+
+WEIGHT = 2.0
+"""How many expected rejections the curve's own word counts for."""
+DECAY = 0.85
+"""What a pass of a region keeps of the region's earlier evidence."""
+LEAST, MOST = 0.25, 6.0
+"""Bounds of a region's scale."""
+
+
+class CostTable:
+    """Milliseconds of a pass by its rows: linear between measured counts and beyond the last.
+
+    >>> CostTable([(1, 80.0), (8, 100.0), (16, 140.0)])(12)
+    120.0
+    """
+
+    def __init__(self, points: Sequence[tuple[int, float]] = DEFAULT_COST) -> None:
+        merged = dict(sorted(points))
+        if not merged or min(merged) < 1 or min(merged.values()) <= 0.0:
+            raise ValueError("a cost table needs positive times for positive row counts")
+        self._rows = list(merged)
+        self._times: list[float] = []
+        for time in merged.values():
+            # A wider pass measured faster than a narrower one is noise (or a slow single-row
+            # kernel that the engine pads away): the table must not reward it.
+            self._times.append(max(time, self._times[-1] if self._times else 0.0))
+        self._known: dict[int, float] = {}
+
+    def __call__(self, rows: int) -> float:
+        time = self._known.get(rows)
+        if time is None:
+            time = self._known[rows] = self._interpolate(rows)
+        return time
+
+    def _interpolate(self, rows: int) -> float:
+        counts, times = self._rows, self._times
+        if rows <= counts[0]:
+            return times[0]
+        if len(counts) == 1:
+            return times[0] * rows / counts[0]
+        index = min(bisect_left(counts, rows), len(counts) - 1)
+        low, high = counts[index - 1], counts[index]
+        slope = (times[index] - times[index - 1]) / (high - low)
+        return times[index - 1] + slope * (rows - low)
+
+
+class FixedSchedule:
+    """Always k tokens, whatever happened before."""
+
+    def __init__(self, k: int) -> None:
+        if k < 0:
+            raise ValueError(f"k counts tokens, not {k}")
+        self._k = k
+
+    @property
+    def limit(self) -> int:
+        return self._k
+
+    def choose(self, draft: Draft) -> int:
+        return min(self._k, len(draft.tokens))
+
+    def record(self, draft: Draft, accepted: int, seconds: float) -> None:
+        """Nothing is learnt."""
+
+
+class _History:
+    """Rejections seen and rejections the curve expected in one region, old ones fading."""
+
+    __slots__ = ("expected", "seen")
+
+    def __init__(self) -> None:
+        self.seen = 0.0
+        self.expected = 0.0
+
+    def add(self, seen: float, expected: float) -> None:
+        self.seen = self.seen * DECAY + seen
+        self.expected = self.expected * DECAY + expected
+
+    def scale(self, prior: float) -> float:
+        """Rejections per expected one, `prior` counting as `WEIGHT` expected rejections."""
+        return (prior * WEIGHT + self.seen) / (WEIGHT + self.expected)
+
+
+class AdaptiveSchedule:
+    """The k with the most expected tokens per second, from measured costs and what was accepted.
+
+    `cost` is (rows, milliseconds) per measured row count. `most` bounds k.
+    """
+
+    def __init__(self, cost: Sequence[tuple[int, float]] | None = None, *, most: int = 256) -> None:
+        self.cost = CostTable(cost if cost else DEFAULT_COST)
+        self._most = most
+        self._everywhere = _History()
+        self._regions: dict[int, _History] = {}
+
+    @property
+    def limit(self) -> int:
+        return self._most
+
+    def scale(self, region: int) -> float:
+        """How much more often than the curve says a draft falls in this region."""
+        overall = self._everywhere.scale(1.0)
+        history = self._regions.get(region)
+        scale = history.scale(overall) if history else overall
+        return min(MOST, max(LEAST, scale))
+
+    def choose(self, draft: Draft) -> int:
+        if not draft.tokens:
+            return 0
+        side = sum(len(branch.tokens) for branch in draft.branches if branch.fork == 0)
+        scale = self.scale(draft.region)
+        alive, tokens = 1.0, 1.0
+        best, best_rate = 0, 1.0 / self.cost(1 + side)
+        for k in range(1, min(len(draft.tokens), self._most) + 1):
+            alive *= survival(draft.match + k - 1, scale)
+            tokens += alive
+            rate = tokens / self.cost(1 + side + k)
+            if rate > best_rate:
+                best, best_rate = k, rate
+        return best
+
+    def record(self, draft: Draft, accepted: int, seconds: float) -> None:
+        if not draft.tokens:
+            return
+        fell = accepted < len(draft.tokens)
+        expected = sum(hazard(draft.match + i) for i in range(accepted + fell))
+        self._everywhere.add(float(fell), expected)
+        self._regions.setdefault(draft.region, _History()).add(float(fell), expected)
+
+
+def hazard(match: int) -> float:
+    """The chance that the token behind `match` agreeing ones falls, before any history."""
+    return _CURVE[match] if match < len(_CURVE) else _CURVE[-1]
+
+
+def survival(match: int, scale: float) -> float:
+    """The chance that the token behind `match` agreeing ones holds, under a region's scale."""
+    # (1-h)^scale, not 1 - scale·h: it stays a chance for every scale.
+    return float((1.0 - hazard(match)) ** scale)
+
+
+def _curve() -> tuple[float, ...]:
+    values = []
+    for (low, start), (high, end) in zip(HAZARD, HAZARD[1:]):
+        step = (end / start) ** (1.0 / (high - low))
+        values += [start * step**i for i in range(high - low)]
+    return (*values, HAZARD[-1][1])
+
+
+_CURVE = _curve()

@@ -1,0 +1,106 @@
+"""Where the last tokens of the output stood before: n-gram anchors over several sequences.
+
+Each sequence keeps, for a few lengths n, a table from n-gram to the places behind it in order.
+Adding a token costs one table entry per length; a question costs one look-up per length and a
+bisection, never a scan. Longer matches are found by walking backwards from an anchor, at most
+`DEPTH` tokens.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from apply_edit.decode.types import Source
+
+LENGTHS = (1, 2, 4, 8)
+"""Anchor lengths. Between two of them the backward walk finds the exact length of a match."""
+DEPTH = 32
+"""No match is measured further back than this: longer ones are all equally good."""
+AHEAD, BEHIND = 2, 1
+"""Anchors tried per length on either side of the place expected."""
+
+
+@dataclass(frozen=True, slots=True)
+class Match:
+    """The last `length` tokens of the output stand right before `place` in `reference`."""
+
+    reference: Reference
+    place: int
+    length: int
+
+
+class Reference:
+    """One indexed sequence: tokens that the output may repeat, all from one source.
+
+    `count(token)` says how common a token is, so that a newline weighs less than a name.
+    `operations` counts table entries made, anchors looked up and tokens compared (for tests).
+    """
+
+    __slots__ = ("_counts", "_places", "operations", "source", "tokens")
+
+    def __init__(self, source: Source, tokens: Sequence[int] = ()) -> None:
+        self.source = source
+        self.tokens: list[int] = []
+        self.operations = 0
+        self._places: list[dict[tuple[int, ...], list[int]]] = [{} for _ in LENGTHS]
+        self._counts: dict[int, int] = {}
+        self.extend(tokens)
+
+    def __len__(self) -> int:
+        return len(self.tokens)
+
+    def count(self, token: int) -> int:
+        """How often `token` stands in this sequence."""
+        return self._counts.get(token, 0)
+
+    def extend(self, tokens: Sequence[int]) -> None:
+        """Append tokens and index them."""
+        known = self.tokens
+        for token in tokens:
+            known.append(token)
+            self._counts[token] = self._counts.get(token, 0) + 1
+            end = len(known)
+            for table, length in zip(self._places, LENGTHS):
+                if end < length:
+                    break
+                table.setdefault(tuple(known[end - length :]), []).append(end)
+                self.operations += 1
+
+    def find(self, context: Sequence[int], near: int, fewest: int = 3) -> list[Match]:
+        """Places behind which the end of `context` stood: longest first, then nearest ahead.
+
+        `near` is the place expected. Shorter anchors are tried until `fewest` places are known.
+        A place at the very end of the sequence continues with nothing and is left out.
+        """
+        found: dict[int, int] = {}
+        for table, length in zip(reversed(self._places), reversed(LENGTHS)):
+            if len(context) < length:
+                continue
+            self.operations += 1
+            places = table.get(tuple(context[-length:]))
+            if places is None:
+                continue
+            middle = bisect_left(places, near)
+            for place in places[max(0, middle - BEHIND) : middle + AHEAD]:
+                if place not in found and place < len(self.tokens):
+                    found[place] = self._measure(context, place, length)
+            if len(found) >= fewest:
+                break
+        ranked = sorted(found.items(), key=lambda item: (-item[1], *distance(item[0], near)))
+        return [Match(self, place, length) for place, length in ranked]
+
+    def _measure(self, context: Sequence[int], place: int, length: int) -> int:
+        """How many tokens before `place` agree with the end of `context` (`length` surely do)."""
+        tokens = self.tokens
+        most = min(DEPTH, place, len(context))
+        while length < most and tokens[place - length - 1] == context[-length - 1]:
+            length += 1
+        self.operations += length
+        return length
+
+
+def distance(place: int, near: int) -> tuple[bool, int]:
+    """Sort key of nearness: what lies ahead of `near` first, then by how far."""
+    return (place < near, abs(place - near))

@@ -1,0 +1,79 @@
+"""Names of files: as a diff writes them, as git finds them, and as a message shows them."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+__all__ = ["quote", "repository_path", "shown"]
+
+_ESCAPES = {
+    0x07: b"\\a",
+    0x08: b"\\b",
+    0x09: b"\\t",
+    0x0A: b"\\n",
+    0x0B: b"\\v",
+    0x0C: b"\\f",
+    0x0D: b"\\r",
+    0x22: b'\\"',
+    0x5C: b"\\\\",
+}
+
+
+def quote(name: bytes) -> bytes:
+    """`name` as git writes it (core.quotePath on): in quotes when a byte needs an escape.
+
+    >>> quote(b"a b"), quote("é".encode())
+    (b'a b', b'"\\\\303\\\\251"')
+    """
+    if all(0x20 <= byte < 0x7F and byte not in _ESCAPES for byte in name):
+        return name
+    return b'"%s"' % b"".join(map(_escaped, name))
+
+
+def _escaped(byte: int) -> bytes:
+    if byte in _ESCAPES:
+        return _ESCAPES[byte]
+    return bytes((byte,)) if 0x20 <= byte < 0x7F else b"\\%03o" % byte
+
+
+def repository_path(file: str | os.PathLike[str]) -> tuple[bytes, Path | None]:
+    """The name of `file` for a diff, and the top of its git work tree (None outside one).
+
+    The name is relative to the top, as `git apply` wants it from any folder; outside a
+    repository it is relative to the working folder, or the bare name when the file is not below
+    it. Symbolic links are followed first, for git refuses to patch through one.
+    """
+    real = Path(os.path.realpath(file))
+    base = top = _top(real)
+    if base is None:
+        base = Path.cwd().resolve()
+    name = real.relative_to(base) if real.is_relative_to(base) else Path(real.name)
+    return os.fsencode(name), top
+
+
+def _top(file: Path) -> Path | None:
+    for folder in file.parents:
+        if folder.name.lower() == ".git":
+            return None  # git refuses to patch its own files
+        mark = folder / ".git"
+        try:
+            if mark.is_dir() and (mark / "HEAD").exists() and (mark / "objects").exists():
+                return folder
+            if mark.is_file():  # a submodule or a linked work tree
+                with mark.open("rb") as stream:
+                    if stream.read(8) == b"gitdir: ":
+                        return folder
+        except OSError:
+            continue
+    return None
+
+
+def shown(path: str | bytes | os.PathLike[str] | os.PathLike[bytes]) -> str:
+    """`path` for a message: printable on any terminal, whatever bytes it holds.
+
+    >>> shown(b"a\\xff\\n")
+    'a\\\\xff\\\\n'
+    """
+    text = os.fsencode(path).decode("utf-8", "backslashreplace")
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)

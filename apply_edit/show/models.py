@@ -1,0 +1,61 @@
+"""The table of `apply-edit models`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from apply_edit.show.look import Line, Look, clean, cut, width_of
+from apply_edit.target.catalog import CATALOG
+from apply_edit.target.store import Stored
+
+STATES = {"present": "here", "partial": "half fetched", "absent": "not here"}
+
+
+def table(
+    rows: Sequence[Stored], default: str, cache: Path, color: bool, width: int | None
+) -> list[str]:
+    """Lines of text; `width` cuts them for a terminal, None leaves them whole."""
+    look = Look(color, unicode=False)
+    head = ("name", "download", "on disk", "licence", "state", "")
+    cells = [head, *(_row(row, default) for row in rows)]
+    widths = [max(width_of([(row[i], "")]) for row in cells) for i in range(5)]
+    lines = []
+    for number, row in enumerate(cells):
+        line: Line = []
+        for place, (cell, room) in enumerate(zip(row, widths, strict=False)):
+            pad = " " * (room - width_of([(cell, "")]))
+            right = place in (1, 2)
+            line.append(((pad + cell if right else cell + pad) + "  ", _style(number, place, cell)))
+        line.append((row[5], "faint"))
+        lines.append(_painted(line, look, width, color))
+    folder = [("kept in ", "faint"), (clean(str(cache)), "")]
+    return [*lines, "", _painted(folder, look, width, color)]
+
+
+def _row(row: Stored, default: str) -> tuple[str, str, str, str, str, str]:
+    known = CATALOG.get(row.name)
+    note = known.note if known else "converted from a GGUF file"
+    if row.name == default:
+        note = note if note.startswith("the default") else f"the default; {note}"
+    download = _size(known.size) if known else "-"
+    disk = _size(row.bytes or (known.disk if known else 0))
+    licence = known.licence if known else "?"
+    return clean(row.name), download, disk, licence, STATES[row.state], note
+
+
+def _style(number: int, place: int, cell: str) -> str:
+    if number == 0:
+        return "title"
+    if place == 4:
+        return {"here": "bar", "half fetched": "removed"}.get(cell, "faint")
+    return "title" if place == 0 else ""
+
+
+def _painted(line: Line, look: Look, width: int | None, color: bool) -> str:
+    kept = line if width is None else cut(line, width - 1)
+    return (look.paint(kept) if color else "".join(text for text, _ in kept)).rstrip()
+
+
+def _size(count: int) -> str:
+    return f"{count / 1e9:.2f} GB" if count >= 1e9 else f"{count / 1e6:.0f} MB"

@@ -48,6 +48,10 @@ class Backend(Protocol):
         """Positions of the context window, prompt and output together."""
         ...
 
+    def frame(self, closing: str) -> None:
+        """Be told the text that ends a whole answer (a replay writes it; models are asked to)."""
+        ...
+
     def target(self, on_event: OnEvent) -> Target:
         """The target, loaded at the first call."""
         ...

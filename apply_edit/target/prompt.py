@@ -36,15 +36,15 @@ Make the change that the <{update}> asks for in the <{code}> below.
 
 @dataclass(frozen=True, slots=True)
 class Prompt:
-    """`tokens` is the whole prompt, reply opened. `file` are the tokens of the file's body as
-    they stand in it, `update` and `instruction` those of the edit, `closing` those that end a
-    whole answer, `closing_text` their text. `seen` is the body as the tokenizer shows it."""
+    """`tokens` is the whole prompt, reply opened. `reference` are the tokens of a whole answer
+    that changes nothing: the file's body and the closing tag. `update` and `instruction` are the
+    tokens of the edit, `closing_text` the text that ends a whole answer. `seen` is the body as
+    the tokenizer shows it."""
 
     tokens: tuple[int, ...]
-    file: tuple[int, ...]
+    reference: tuple[int, ...]
     update: tuple[int, ...]
     instruction: tuple[int, ...]
-    closing: tuple[int, ...]
     closing_text: str
     seen: str
 
@@ -76,35 +76,29 @@ def build(
         else (SYSTEM_INSTRUCTION, USER_INSTRUCTION)
     )
     head, foot = codec.chat(system, user.format(**names))
-    file = codec.encode(body)
-    tokens = list(head)
+    parts = []
     if before or behind:
-        tokens += codec.encode(f"\n<{names['before']}>\n{before}</{names['before']}>\n")
-    tokens += codec.encode(f"\n<{names['code']}>\n")
-    tokens += file
-    tokens += codec.encode(f"\n</{names['code']}>\n")
+        parts.append(f"<{names['before']}>\n{before}</{names['before']}>\n")
+    parts.append(f"<{names['code']}>\n{body}\n</{names['code']}>\n")
     if before or behind:
-        tokens += codec.encode(f"\n<{names['behind']}>\n{behind}</{names['behind']}>\n")
-    tokens += codec.encode(f"\n<{names['update']}>\n")
-    edit_tokens = codec.encode(edit)
-    tokens += edit_tokens
-    tokens += codec.encode(f"\n</{names['update']}>\n")
-    extra: list[int] = []
+        parts.append(f"<{names['behind']}>\n{behind}</{names['behind']}>\n")
+    parts.append(f"<{names['update']}>\n{edit}\n</{names['update']}>\n")
+    words = ""
     if update is not None and instruction:
-        extra = codec.encode(instruction.strip())
-        tokens += [*codec.encode("\nIn words: "), *extra, *codec.encode("\n")]
-    tokens += codec.encode("\nProvide the complete updated code.")
-    tokens += foot
-    tokens += codec.encode(f"<{names['answer']}>\n")
+        words = instruction.strip()
+        parts.append(f"In words: {words}\n")
+    parts.append("Provide the complete updated code.")
+    # One text, one tokenisation: a seam between parts would show the model tokens it never met.
+    said = codec.encode("\n" + "\n".join(parts))
     closing_text = f"\n</{names['answer']}>"
+    edit_tokens = tuple(codec.encode(edit))
     return Prompt(
-        tokens=tuple(tokens),
-        file=tuple(file),
-        update=tuple(edit_tokens) if update is not None else (),
-        instruction=tuple(extra if update is not None else edit_tokens),
-        closing=tuple(codec.encode(closing_text)),
+        tokens=(*head, *said, *foot, *codec.encode(f"<{names['answer']}>\n")),
+        reference=tuple(codec.encode(body + closing_text)),
+        update=edit_tokens if update is not None else (),
+        instruction=tuple(codec.encode(words)) if update is not None else edit_tokens,
         closing_text=closing_text,
-        seen=codec.decode(file),
+        seen=codec.decode(codec.encode(body)),
     )
 
 

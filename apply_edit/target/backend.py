@@ -1,0 +1,184 @@
+"""A model of transformers as a `Backend`: found, checked, and loaded when first asked."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from apply_edit.errors import ModelError, UsageError
+from apply_edit.events import Note, OnEvent, Stage
+from apply_edit.target.load import Resolved, build_meta, check_memory, load_tokenizer, resolve
+from apply_edit.target.store import cache_root
+from apply_edit.target.tokenizer import HubCodec
+
+if TYPE_CHECKING:
+    import torch
+
+    from apply_edit.target.calibrate import Calibration
+    from apply_edit.target.engine import Engine
+
+DTYPES = ("auto", "bfloat16", "float16", "float32")
+
+
+class TorchBackend:
+    """See `Backend`. `open` finds the model and reads its tokenizer; `target` loads the weights."""
+
+    def __init__(self, resolved: Resolved, device: torch.device, dtype: torch.dtype) -> None:
+        import torch
+
+        from apply_edit.target import attention
+        from apply_edit.target.engine import check_supported
+
+        self._resolved = resolved
+        self._device = device
+        self._dtype = dtype
+        self._torch = torch
+        attention.register()
+        config, self._model = build_meta(resolved.folder, dtype, attention.NAME)
+        check_supported(config)
+        self._window = int(getattr(config, "max_position_embeddings", 0) or 0)
+        self._vocab = int(config.vocab_size)
+        self._codec = HubCodec(load_tokenizer(resolved.folder), _ends(config))
+        self._engine: Engine | None = None
+        self._calibration: Calibration | None = None
+
+    @classmethod
+    def open(
+        cls,
+        model: str,
+        *,
+        revision: str | None,
+        device: str,
+        dtype: str,
+        offline: bool,
+        on_event: OnEvent,
+    ) -> TorchBackend:
+        """Find `model` (catalog name, Hub id, folder or GGUF file), fetch what is missing.
+
+        Raises `ModelError` and `UsageError` ``unknown-device``, ``unknown-dtype``.
+        """
+        if dtype not in DTYPES:
+            raise UsageError("unknown-dtype", f"--dtype {dtype}: use one of {', '.join(DTYPES)}")
+        resolved = resolve(model, revision=revision, offline=offline, on_event=on_event)
+        place = _device(device)
+        kind = _dtype(dtype, place)
+        on_event(Note(f"model {resolved.name} from {resolved.source}, {kind} on {place}"))
+        return cls(resolved, place, kind)
+
+    @property
+    def name(self) -> str:
+        return self._resolved.name
+
+    @property
+    def codec(self) -> HubCodec:
+        return self._codec
+
+    @property
+    def window(self) -> int:
+        return self._window
+
+    def frame(self, closing: str) -> None:
+        """The prompt asks for it; nothing to do."""
+
+    def target(self, on_event: OnEvent) -> Engine:
+        if self._engine is None:
+            self._engine = self._load(on_event)
+        return self._engine
+
+    def facts(self) -> dict[str, str | int]:
+        return {
+            "model": self._resolved.name,
+            "dtype": str(self._dtype).removeprefix("torch."),
+            "device": str(self._device),
+            "threads": self._torch.get_num_threads() if self._device.type == "cpu" else 0,
+            "exact": self._calibration.exact if self._calibration else "",
+        }
+
+    def costs(self) -> Sequence[tuple[int, float]] | None:
+        return self._calibration.costs if self._calibration else None
+
+    def _load(self, on_event: OnEvent) -> Engine:
+        from apply_edit.target import calibrate
+        from apply_edit.target.engine import Engine
+        from apply_edit.target.place import fill
+
+        folder = self._resolved.folder
+        if self._device.type == "cpu":
+            check_memory(folder, self._dtype)
+        on_event(Stage("load", 0, None, "tensors"))
+        fill(self._model, folder, dtype=self._dtype, device=self._device, on_event=on_event)
+        engine = Engine(self._model, window=self._window)
+        kept = cache_root() / "calibration" / self._calibration_name()
+        found = calibrate.load(kept)
+        if found is None:
+            found = calibrate.calibrate(engine, vocab=self._vocab, on_event=on_event)
+            calibrate.save(kept, found)
+        engine.widths = found.widths
+        self._calibration = found
+        on_event(
+            Note(
+                f"exactness on this machine: {found.exact} (passes of {found.widths.least} "
+                "rows and more agree)"
+            )
+        )
+        return engine
+
+    def _calibration_name(self) -> str:
+        kind = str(self._dtype).removeprefix("torch.")
+        place = str(self._device).replace(":", "")
+        return f"{self._resolved.weights_id}-{kind}-{place}.json"
+
+
+def _ends(config: Any) -> list[int]:
+    """The configuration's end-of-text tokens, one or several."""
+    ends = getattr(config, "eos_token_id", None)
+    if ends is None:
+        return []
+    return [ends] if isinstance(ends, int) else list(ends)
+
+
+def _device(name: str) -> torch.device:
+    import torch
+
+    if name == "auto":
+        if torch.cuda.is_available():
+            name = "cuda"
+        elif torch.backends.mps.is_available():
+            name = "mps"
+        else:
+            name = "cpu"
+    try:
+        device = torch.device(name)
+        torch.empty(1, device=device)
+    except (RuntimeError, AssertionError) as error:
+        reason = str(error).partition("\n")[0]
+        raise UsageError("unknown-device", f"--device {name} cannot be used: {reason}") from error
+    return device
+
+
+def _dtype(name: str, device: torch.device) -> torch.dtype:
+    import torch
+
+    if name == "auto":
+        if device.type == "cuda":
+            fast = torch.cuda.is_bf16_supported()
+        elif device.type == "cpu":
+            fast = _cpu_has_bf16()
+        else:
+            fast = True
+        return torch.bfloat16 if fast else torch.float32
+    kind = getattr(torch, name)
+    if not isinstance(kind, torch.dtype):
+        raise ModelError("unknown-dtype", f"torch knows no {name}")
+    return kind
+
+
+def _cpu_has_bf16() -> bool:
+    """Whether this CPU multiplies bf16 natively; emulated, it is slower than float32."""
+    import torch
+
+    probe = getattr(torch.cpu, "get_capabilities", None)
+    if probe is None:
+        return bool(torch.cpu._is_avx512_bf16_supported())
+    found = probe()
+    return any(found.get(key) for key in ("avx512_bf16", "amx_bf16", "bf16", "arm_bf16"))

@@ -1,0 +1,181 @@
+"""What passes cost on this machine, and which of them agree bit for bit. Measured once, kept.
+
+A row's logits must not depend on the rows beside it or on the (masked) keys behind it; on CPUs
+the kernels keep that for most row counts and key lengths, but not for all, and which ones
+differs from machine to machine. So both are measured: `widths` are the ones that agree.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import statistics
+from dataclasses import dataclass
+from pathlib import Path
+from time import perf_counter, time
+from typing import Any
+
+import torch
+
+from apply_edit.events import OnEvent, Stage, ignore
+from apply_edit.target.attention import attend
+from apply_edit.target.engine import STEP, Engine, Widths
+
+ROWS = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256)
+CONTEXT = 600
+STALE_DAYS = 60
+FORMAT = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Calibration:
+    """`costs`: (rows, milliseconds) of a pass behind `CONTEXT` positions, ascending in both.
+
+    `exact` is ``bit`` where passes of every row count agree bit for bit, else ``none``.
+    """
+
+    costs: tuple[tuple[int, float], ...]
+    widths: Widths
+    exact: str
+
+
+def calibrate(engine: Engine, *, vocab: int, on_event: OnEvent = ignore) -> Calibration:
+    """Measure `engine` (its cache is emptied). Takes about twenty passes' time."""
+    generator = torch.Generator().manual_seed(0)
+    most = ROWS[-1]
+    ids = torch.randint(0, vocab, (CONTEXT + most,), generator=generator).tolist()
+    spans = usable_spans(engine)
+    engine.widths = Widths(least=1, spans=spans)
+    engine.reset(0)
+    engine.prefill(ids[:CONTEXT])
+    engine.score(ids[CONTEXT:])  # the first pass of a width also builds its kernels
+    reference = engine.score(ids[CONTEXT:]).logits.clone()
+    costs = []
+    agree = {}
+    for count, rows in enumerate(ROWS):
+        on_event(Stage("calibrate", count, len(ROWS), "passes"))
+        row_ids = ids[CONTEXT : CONTEXT + rows]
+        engine.score(row_ids)
+        times = []
+        for _ in range(3 if rows <= 32 else 1):
+            started = perf_counter()
+            scores = engine.score(row_ids)
+            scores.greedy()
+            times.append(perf_counter() - started)
+        costs.append((rows, statistics.median(times) * 1000.0))
+        agree[rows] = torch.equal(scores.logits, reference[:rows])
+    on_event(Stage("calibrate", len(ROWS), len(ROWS), "passes"))
+    engine.reset(0)
+    least = _least(agree)
+    widths = Widths(least=least or 2, spans=spans)
+    if least is None or not spans:
+        return Calibration(_rising(costs), widths, "none")
+    padded = [(rows, ms) for rows, ms in costs if rows >= least]
+    costs = [(rows, padded[0][1]) for rows, _ in costs if rows < least] + padded
+    return Calibration(_rising(costs), widths, "bit")
+
+
+def _least(agree: dict[int, bool]) -> int | None:
+    """The smallest row count from which on all agree; None where even wide passes differ."""
+    least = None
+    for rows in sorted(agree, reverse=True):
+        if not agree[rows]:
+            break
+        least = rows
+    return least if least is not None and least <= 32 else None
+
+
+def _rising(costs: list[tuple[int, float]]) -> tuple[tuple[int, float], ...]:
+    """The table with noise taken out that would make a wider pass seem cheaper."""
+    cheapest = float("inf")
+    rising = []
+    for rows, ms in reversed(costs):
+        cheapest = min(cheapest, ms)
+        rising.append((rows, round(cheapest, 3)))
+    return tuple(reversed(rising))
+
+
+def usable_spans(engine: Engine) -> tuple[int, ...]:
+    """Key lengths at which attention gives a row the same bits as at the next usable one.
+
+    From the longest down: a length is kept if, for few rows and for many, the values mix to
+    the same bits as with the shortest length kept so far and masked keys in between.
+    """
+    heads, groups, dim, dtype, device = engine.shape
+    longest = -(-min(engine.limit, 32 * STEP) // STEP) * STEP
+    generator = torch.Generator().manual_seed(1)
+    keys, values = (
+        torch.randn(groups, longest + STEP, dim, generator=generator).to(device, dtype)
+        for _ in range(2)
+    )
+    query = torch.randn(heads, 128, dim, generator=generator).to(device, dtype)
+    seen: dict[tuple[int, int, int], torch.Tensor] = {}
+
+    def mixed(rows: int, span: int, used: int) -> torch.Tensor:
+        key = (rows, span, used)
+        if key not in seen:
+            mask = torch.zeros(rows, span - used, dtype=dtype, device=device)
+            mask.fill_(float("-inf"))
+            seen[key] = attend(
+                query[:, :rows], keys[:, :span], values[:, :span], mask, dim**-0.5
+            ).clone()
+        return seen[key]
+
+    kept: list[int] = [longest + STEP]
+    for span in range(longest, 0, -STEP):
+        used = span - 1
+        wide = mixed(128, kept[-1], used)
+        same = all(
+            torch.equal(mixed(rows, length, used), wide[:rows])
+            for rows in (1, 2, 8, 33, 128)
+            for length in (span, kept[-1])
+        )
+        seen.clear()
+        if same:
+            kept.append(span)
+    return tuple(sorted(kept[1:]))
+
+
+def machine() -> dict[str, str | int]:
+    """What the figures depend on beside the model."""
+    return {
+        "torch": torch.__version__,
+        "cpu": f"{platform.machine()} {torch.backends.cpu.get_cpu_capability()} {os.cpu_count()}",
+        "threads": torch.get_num_threads(),
+        "format": FORMAT,
+    }
+
+
+def load(path: Path) -> Calibration | None:
+    """A kept calibration, unless it is stale or from another machine or build of torch."""
+    try:
+        kept: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+        if kept["machine"] != machine() or time() - kept["time"] > STALE_DAYS * 86_400:
+            return None
+        return Calibration(
+            tuple((int(rows), float(ms)) for rows, ms in kept["costs"]),
+            Widths(int(kept["least"]), tuple(int(s) for s in kept["spans"])),
+            str(kept["exact"]),
+        )
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+
+
+def save(path: Path, calibration: Calibration) -> None:
+    """Keep a calibration; a folder that cannot be written costs only the next run's time."""
+    kept = {
+        "machine": machine(),
+        "time": time(),
+        "costs": calibration.costs,
+        "least": calibration.widths.least,
+        "spans": calibration.widths.spans,
+        "exact": calibration.exact,
+    }
+    aside = path.with_name(f"{path.name}.{os.getpid()}")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        aside.write_text(json.dumps(kept), encoding="utf-8")
+        aside.replace(path)
+    except OSError:
+        aside.unlink(missing_ok=True)

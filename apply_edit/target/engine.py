@@ -1,0 +1,220 @@
+"""The target on torch: rows in, logits out, a cache that is cut back. One pass, one forward."""
+
+from __future__ import annotations
+
+import bisect
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from apply_edit.decode.types import Branch
+from apply_edit.errors import ModelError
+from apply_edit.target.attention import PassPlan, Side
+from apply_edit.target.cache import KeyValueCache
+
+STEP = 256
+"""Key lengths come in steps: each new length would cost the CPU library a new kernel."""
+
+
+@dataclass(frozen=True, slots=True)
+class Widths:
+    """What `calibrate` found to agree bit for bit: passes of at least `least` rows, at key
+    lengths `spans` (ascending). Empty `spans` means every multiple of `STEP`."""
+
+    least: int = 2
+    spans: tuple[int, ...] = field(default=())
+
+    def span(self, keys: int) -> int:
+        """The smallest usable key length that holds `keys`."""
+        place = bisect.bisect_left(self.spans, keys)
+        if place < len(self.spans):
+            return self.spans[place]
+        return -(-keys // STEP) * STEP
+
+
+class TorchScores:
+    """Logits of the scored rows: [rows, vocab] in the model's dtype."""
+
+    def __init__(self, logits: Tensor) -> None:
+        self.logits = logits
+        self._greedy: list[int] | None = None
+
+    def __len__(self) -> int:
+        return self.logits.shape[0]
+
+    def greedy(self) -> list[int]:
+        if self._greedy is None:
+            # The index `max` gives is the first of equals, as argmax's, at a fifth of its time.
+            self._greedy = self.logits.max(dim=-1).indices.tolist()
+        return self._greedy
+
+    def row(self, index: int) -> Sequence[float]:
+        row: list[float] = self.logits[index].float().tolist()
+        return row
+
+    def top(self, index: int, count: int) -> list[int]:
+        best: list[int] = self.logits[index].topk(count).indices.tolist()
+        return best
+
+
+class Engine:
+    """A causal language model of transformers as a `Target` (see decode/types.py).
+
+    `model` must run on the attention interface of `target/attention.py`. Raises `ModelError`
+    ``not-supported`` for models whose cache cannot be cut back (sliding windows, recurrent
+    state) or that are no plain decoder.
+    """
+
+    def __init__(self, model: Any, *, window: int, widths: Widths | None = None) -> None:
+        config = model.config
+        check_supported(config)
+        self._model = model
+        self._decoder = model.base_model
+        self._window = window
+        self.widths = widths or Widths()
+        heads = config.num_attention_heads
+        groups = getattr(config, "num_key_value_heads", None) or heads
+        dim = getattr(config, "head_dim", None) or config.hidden_size // heads
+        embedding = model.get_input_embeddings().weight
+        dtype, device = embedding.dtype, embedding.device
+        self._shape = (heads, groups, dim, dtype, device)
+        self._cache = KeyValueCache(
+            config.num_hidden_layers, groups, dim, dtype=dtype, device=device
+        )
+        self._first = 0
+        self._sides: tuple[Side, ...] = ()
+
+    @property
+    def shape(self) -> tuple[int, int, int, torch.dtype, torch.device]:
+        """Heads, key/value groups, head dimension, dtype and device of the attention."""
+        return self._shape
+
+    @property
+    def length(self) -> int:
+        return self._cache.length
+
+    @property
+    def limit(self) -> int:
+        return self._window
+
+    def prefill(self, tokens: Sequence[int]) -> None:
+        if not tokens:
+            return
+        with torch.inference_mode():
+            ids, positions, plan = self._plan(tokens, (), 0)
+            self._decoder(**self._inputs(ids, positions, plan))
+        self._cache.length += len(tokens)
+
+    def score(
+        self, tokens: Sequence[int], branches: Sequence[Branch] = (), first: int = 0
+    ) -> TorchScores:
+        with torch.inference_mode():
+            ids, positions, plan = self._plan(tokens, branches, first)
+            self._first = first
+            self._sides = tuple(plan.sides)
+            total = len(tokens) + sum(len(b.tokens) for b in branches)
+            # The output layer sees as few rows as the caller asked for, but never so few that
+            # its kernel would round differently.
+            kept = max(ids.shape[1] - first, min(self.widths.least, ids.shape[1]))
+            logits = self._model(**self._inputs(ids, positions, plan), logits_to_keep=kept).logits[
+                0
+            ]
+            start = first - (ids.shape[1] - kept)
+            return TorchScores(logits[start : start + total - first])
+
+    def keep(self, rows: int, branch: int | None = None, branch_rows: int = 0) -> None:
+        self._cache.length += rows
+        if branch is not None and branch_rows:
+            with torch.inference_mode():
+                self._cache.adopt(self._sides[branch].start, branch_rows)
+        self._cache.forget()
+
+    def reset(self, length: int = 0) -> None:
+        self._cache.length = min(self._cache.length, length)
+        self._cache.forget()
+
+    def _plan(
+        self, tokens: Sequence[int], branches: Sequence[Branch], first: int
+    ) -> tuple[Tensor, Tensor, PassPlan]:
+        """Ids [1, rows], positions [1, rows] and the plan of one pass, padded to a usable width."""
+        past = self._cache.length
+        ids = list(tokens)
+        positions = list(range(past, past + len(ids)))
+        sides = []
+        for branch in branches:
+            position = past + first + 1 + branch.fork
+            rows = len(branch.tokens)
+            sides.append(Side(len(ids), len(ids) + rows, position))
+            ids += branch.tokens
+            positions += range(position, position + rows)
+        end = max(positions) + 1
+        missing = self.widths.least - len(ids)
+        if missing > 0:
+            ids += [ids[-1]] * missing
+            positions += [positions[-1]] * missing
+        span = self.widths.span(end)
+        self._cache.reserve(span)
+        dtype, device = self._shape[3:]
+        columns = torch.arange(past, span, device=device)
+
+        def mask(position: int, rows: int) -> Tensor:
+            places = torch.arange(position, position + rows, device=device)
+            hidden = columns[None, :] > places[:, None]
+            return torch.zeros(hidden.shape, dtype=dtype, device=device).masked_fill_(
+                hidden, float("-inf")
+            )
+
+        plan = PassPlan(
+            cache=self._cache,
+            past=past,
+            main=len(tokens),
+            span=span,
+            sides=sides,
+            mask=mask(past, len(tokens)),
+            side_masks=[mask(s.position, s.stop - s.start) for s in sides],
+        )
+        return (
+            torch.tensor([ids], device=device),
+            torch.tensor([positions], device=device),
+            plan,
+        )
+
+    def _inputs(self, ids: Tensor, positions: Tensor, plan: PassPlan) -> dict[str, Any]:
+        # A 4-D mask is taken as it is, so transformers builds none; the plan's masks are used.
+        taken = plan.mask.new_zeros(1, 1, 1, 1)
+        return {
+            "input_ids": ids,
+            "position_ids": positions,
+            "attention_mask": taken,
+            "use_cache": False,
+            "plan": plan,
+        }
+
+
+def check_supported(config: Any) -> None:
+    """Refuse models whose cache cannot be cut back or whose attention is not causal and full.
+
+    Raises `ModelError` ``not-supported``.
+    """
+    kind = getattr(config, "model_type", "?")
+    types = set(getattr(config, "layer_types", None) or ["full_attention"])
+    reason = ""
+    if types != {"full_attention"}:
+        reason = f"it has {', '.join(sorted(types - {'full_attention'}))} layers"
+    elif getattr(config, "is_encoder_decoder", False):
+        reason = "it is an encoder-decoder"
+    elif not getattr(config, "num_attention_heads", None) or not hasattr(
+        config, "num_hidden_layers"
+    ):
+        reason = "it is no plain decoder"
+    elif getattr(config, "sliding_window", None) and getattr(config, "use_sliding_window", True):
+        reason = "it attends through a sliding window"
+    if reason:
+        raise ModelError(
+            "not-supported",
+            f"models of type {kind!r} cannot be used: {reason}, so rejected tokens could not be "
+            "taken back exactly; use a full-attention Llama, Qwen2 or Qwen3 type model",
+        )

@@ -5,18 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-REFUSALS = (
-    "truncated",
-    "elided",
-    "fenced",
-    "looping",
-    "lost",
-    "duplicated",
-    "incomplete",
-    "syntax",
-    "changed-on-disk",
-)
-
 
 def one_of(*values: str) -> Callable[[str], list[str]]:
     """A completion that offers `values`."""
@@ -43,4 +31,15 @@ def complete_model(incomplete: str) -> list[str]:
 
 
 complete_draft = one_of("copy", "none")
-complete_code = one_of(*REFUSALS)
+
+
+def complete_code(incomplete: str) -> list[str]:
+    """Codes that --allow accepts."""
+    return [code for code in refusals() if code.startswith(incomplete)]
+
+
+def refusals() -> tuple[str, ...]:
+    """The codes of damaged answers."""
+    from apply_edit.text.guard import CODES
+
+    return (*CODES, "garbled")

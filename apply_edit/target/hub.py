@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 from apply_edit.errors import ModelError
 from apply_edit.events import OnEvent, Stage
@@ -17,7 +18,6 @@ from apply_edit.target.quiet import quiet
 
 _PROBE_SECONDS = 2.5
 _READ_SECONDS = 30.0
-_BLOCK = 1 << 20
 
 WANTED = (
     *("*.safetensors", "model.safetensors.index.json", "config.json", "generation_config.json"),
@@ -64,7 +64,7 @@ def stream(repo: str, file: str, start: int, size: int) -> Iterator[tuple[int, I
     They begin at 0 where the server does not resume. `size` is what the whole file must have.
     Raises `HubError`, also from within the blocks' loop.
     """
-    from huggingface_hub import get_session, hf_hub_url
+    from huggingface_hub import constants, get_session
     from huggingface_hub.utils import build_hf_headers  # type: ignore[attr-defined]
 
     headers = {
@@ -75,7 +75,7 @@ def stream(repo: str, file: str, start: int, size: int) -> Iterator[tuple[int, I
     try:
         with get_session().stream(
             "GET",
-            hf_hub_url(repo, file),
+            f"{constants.ENDPOINT}/{repo}/resolve/main/{quote(file)}",
             headers=headers,
             follow_redirects=True,
             timeout=_READ_SECONDS,
@@ -86,7 +86,7 @@ def stream(repo: str, file: str, start: int, size: int) -> Iterator[tuple[int, I
             length = response.headers.get("content-length")
             if length is not None and begin + int(length) != size:
                 raise HubError(f"{repo}/{file} has another size than the catalog says")
-            yield begin, response.iter_raw(_BLOCK)
+            yield begin, response.iter_raw()
     except (ModelError, HubError, OSError):
         raise
     except Exception as error:  # the client library's own errors, under whatever name

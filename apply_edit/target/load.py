@@ -26,6 +26,7 @@ from apply_edit.target.catalog import CATALOG
 from apply_edit.target.memory import check_memory
 from apply_edit.target.quiet import quiet
 from apply_edit.target.shards import open_shards, shard_files
+from apply_edit.target.store import MANIFEST
 
 if TYPE_CHECKING:
     import torch
@@ -41,6 +42,7 @@ __all__ = [
 ]
 
 _HUB_ID = re.compile(r"[A-Za-z0-9][\w.-]*/[\w.-]+")
+_VOCABULARIES = ("tokenizer.json", "vocab.json", "tokenizer.model")
 _PLAIN_TOKENIZERS = {"TokenizersBackend", "PreTrainedTokenizerFast"}
 
 
@@ -96,7 +98,7 @@ def _is_path(model: str, path: Path) -> bool:
 
 
 def _hint(model: str, path: Path) -> str:
-    if path.exists():
+    if model and path.exists():
         return f"for the one on this disk write ./{model}"
     near = difflib.get_close_matches(model.lower(), CATALOG, n=2, cutoff=0.4)
     if near:
@@ -149,7 +151,14 @@ def load_tokenizer(folder: Path) -> Any:
 
     Raises `ModelError` ``unsupported-model`` where there is none that keeps offsets.
     """
+    if not any((folder / name).is_file() for name in _VOCABULARIES):
+        # transformers would make an empty tokenizer, and not say so.
+        raise ModelError(
+            "unsupported-model", f"{folder} has no tokenizer.json; fetch the model's tokenizer too"
+        )
     settings = _read_json(folder / "tokenizer_config.json") or {}
+    if (folder / MANIFEST).is_file():
+        return _own_tokenizer(folder, settings)
     plain = settings.get("tokenizer_class") in _PLAIN_TOKENIZERS
     try:
         if plain and (folder / "tokenizer.json").is_file():
@@ -168,6 +177,18 @@ def load_tokenizer(folder: Path) -> Any:
     if not tokenizer.is_fast:
         raise ModelError("unsupported-model", f"{folder} has no tokenizer.json; choose another")
     return tokenizer
+
+
+def _own_tokenizer(folder: Path, settings: dict[str, Any]) -> Any:
+    """A tokenizer that `convert` wrote: its settings are few, so the 10 MB are parsed only once."""
+    from transformers import PreTrainedTokenizerFast
+
+    kept = {k: v for k, v in settings.items() if k.endswith("_token") or k == "model_max_length"}
+    template = folder / "chat_template.jinja"
+    if template.is_file():
+        kept["chat_template"] = template.read_text(encoding="utf-8")
+    with quiet(stderr=True):
+        return PreTrainedTokenizerFast(tokenizer_file=str(folder / "tokenizer.json"), **kept)
 
 
 def build_meta(

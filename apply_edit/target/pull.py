@@ -32,8 +32,6 @@ def pull(
     Raises `ModelError`; see `fetch.fetch` and `convert.convert`, and ``no-space``,
     ``cache-unwritable``.
     """
-    from apply_edit.target.convert import convert
-
     entry = CATALOG[entry] if isinstance(entry, str) else entry
     slot = Slot(entry.name, entry.sha256)
     if slot.present:
@@ -48,19 +46,15 @@ def pull(
             needed = entry.size - have + entry.disk + _SLACK
             require_space(slot.work, needed, f"the model {entry.name}")
         gguf = fetch(entry, slot.work, offline=offline, on_event=on_event, download=download)
-        made = slot.work / "made"
-        with writing(slot.work):
-            made.mkdir()
-            convert(gguf, made, on_event, entry.name)
-            slot.publish(made, entry.size)
-            if not keep_gguf:
-                shutil.rmtree(slot.work, ignore_errors=True)
+        _publish(slot, gguf, on_event, entry.name)
+        if not keep_gguf:
+            shutil.rmtree(slot.work, ignore_errors=True)
     return slot.folder
 
 
 def adopt(path: Path, *, on_event: OnEvent = ignore) -> tuple[Slot, Path]:
     """The converted folder of somebody's own GGUF file, made once for each content of the file."""
-    from apply_edit.target.convert import convert, size_after
+    from apply_edit.target.convert import size_after
     from apply_edit.target.gguf_header import read_header
 
     header = read_header(path)
@@ -71,13 +65,23 @@ def adopt(path: Path, *, on_event: OnEvent = ignore) -> tuple[Slot, Path]:
         if not slot.present:
             slot.clean()
             require_space(slot.work, size_after(header), f"the converted form of {path.name}")
-            made = slot.work / "made"
-            with writing(slot.work):
-                made.mkdir()
-                convert(path, made, on_event, path.name)
-                slot.publish(made, path.stat().st_size)
-                shutil.rmtree(slot.work, ignore_errors=True)
+            _publish(slot, path, on_event, path.name)
+            shutil.rmtree(slot.work, ignore_errors=True)
     return slot, slot.folder
+
+
+def _publish(slot: Slot, gguf: Path, on_event: OnEvent, label: str) -> None:
+    """Convert into the work folder, and give the result its place. Failing leaves no gigabytes."""
+    from apply_edit.target.convert import convert
+
+    made = slot.work / "made"
+    with writing(slot.work):
+        made.mkdir()
+        try:
+            convert(gguf, made, on_event, label)
+            slot.publish(made, gguf.stat().st_size)
+        finally:
+            shutil.rmtree(made, ignore_errors=True)
 
 
 def _plain(stem: str) -> str:

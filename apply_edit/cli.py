@@ -275,10 +275,10 @@ def parse(argv: Sequence[str]) -> Order | None:
     return result if isinstance(result, Order) else None
 
 
-def call(app: typer.Typer, argv: Sequence[str], name: str) -> Any:
+def call(app: typer.Typer, argv: Sequence[str], name: str, **more: Any) -> Any:
     """Run a typer app; what it dislikes is raised as UsageError."""
     try:
-        return app(args=list(argv), prog_name=name, standalone_mode=False)
+        return app(args=list(argv), prog_name=name, standalone_mode=False, **more)
     except Exception as error:
         # The classes live in click or inside typer, as the version will have it.
         if not hasattr(error, "format_message"):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from typing import Annotated
 
@@ -13,7 +14,8 @@ from apply_edit.command.models import ModelsOrder
 from apply_edit.command.words import nearest, quote
 from apply_edit.errors import UsageError
 
-models_app = new_app(add_completion=False)
+# Its completion is installed with the whole command's; it is needed only to answer the shell.
+models_app = new_app(add_completion="_APPLY_EDIT_COMPLETE" in os.environ)
 
 Names = Annotated[
     list[str],

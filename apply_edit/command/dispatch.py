@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import sys
 from collections.abc import Sequence
 
@@ -24,7 +25,10 @@ def dispatch(argv: Sequence[str], streams: Streams) -> int:
     """Run the command that `argv` names; returns the exit code."""
     order = asked_of(list(argv))
     try:
-        first = _completed_word() if COMPLETE in os.environ else argv[0] if argv else ""
+        if COMPLETE in os.environ:
+            _complete()
+            return 0
+        first = argv[0] if argv else ""
         if first in LATER:
             raise UsageError(
                 "not-available",
@@ -59,11 +63,24 @@ def dispatch(argv: Sequence[str], streams: Streams) -> int:
         return _fail(_internal(error, argv), order, argv, streams)
 
 
-def _completed_word() -> str:
-    """The first word behind the command that the shell is completing."""
-    words = os.environ.get("COMP_WORDS") or os.environ.get("_TYPER_COMPLETE_ARGS", "")
-    rest = words.split()[1:]
-    return rest[0] if rest and (len(rest) > 1 or words[-1:].isspace()) else ""
+def _complete() -> None:
+    """Answer the shell that is completing a command line: the environment holds it."""
+    from apply_edit.cli import call, edit_app
+
+    environ = os.environ
+    key = "COMP_WORDS" if "COMP_WORDS" in environ else "_TYPER_COMPLETE_ARGS"
+    # bash joins the words with line feeds, the others with blanks.
+    behind = re.match(r"\s*\S+\s+(models\s.*)", environ.get(key, ""), re.DOTALL)
+    if behind is None:
+        call(edit_app, [], "apply-edit", complete_var=COMPLETE)
+        return
+    from apply_edit.cli_models import models_app
+
+    # To the app of `models` that word is the program.
+    environ[key] = behind[1]
+    if "COMP_CWORD" in environ:
+        environ["COMP_CWORD"] = str(int(environ["COMP_CWORD"]) - 1)
+    call(models_app, [], "models", complete_var=COMPLETE)
 
 
 def _internal(error: Exception, argv: Sequence[str]) -> ApplyEditError:

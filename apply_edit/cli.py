@@ -279,6 +279,11 @@ def call(app: typer.Typer, argv: Sequence[str], name: str, **more: Any) -> Any:
     """Run a typer app; what it dislikes is raised as UsageError."""
     try:
         return app(args=list(argv), prog_name=name, standalone_mode=False, **more)
+    except SystemExit as error:
+        # typer's answer to a reader that is gone is exit code 1, which here says something else.
+        if isinstance(error.__context__, BrokenPipeError):
+            raise error.__context__ from None
+        raise
     except Exception as error:
         # The classes live in click or inside typer, as the version will have it.
         if not hasattr(error, "format_message"):

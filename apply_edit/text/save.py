@@ -234,7 +234,7 @@ def _folder(name: str) -> SaveError:
     return SaveError(
         "read-only-folder",
         f"the folder of {name} is not writable, and a safe save needs room beside the file;"
-        " make the folder writable or use --output",
+        " make the folder writable or write elsewhere with --output",
     )
 
 

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import unicodedata
 from dataclasses import dataclass
 from pathlib import Path
 from time import perf_counter
 
+from apply_edit import windowed
 from apply_edit.decode.stats import Stats
 from apply_edit.decode.types import Step
-from apply_edit.errors import InputError, Refusal, UsageError
-from apply_edit.events import OnEvent, Piece, ignore
+from apply_edit.errors import Refusal, UsageError
+from apply_edit.events import Note, OnEvent, Piece, ignore
+from apply_edit.question import Asker, Question
 from apply_edit.session import Answer, Options, Session
+from apply_edit.stream import merged
 from apply_edit.target.catalog import DEFAULT_MODEL
 from apply_edit.target.codec import Backend
-from apply_edit.target.prompt import Prompt, body_of, build, read_answer
-from apply_edit.text import guard, merge, segments
+from apply_edit.target.prompt import body_of, read_answer
+from apply_edit.text import guard, segments
 from apply_edit.text.document import Document
 from apply_edit.text.loop_watch import LoopWatch
 
@@ -58,11 +62,11 @@ def check_request(data: bytes, request: Request) -> None:
 
     Raises `UsageError` (no edit, an empty one), `InputError` (not text, impossible lines).
     """
-    _parts(data, request)
+    _checked(data, request)
 
 
-def _parts(data: bytes, request: Request) -> tuple[bytes, Document, bytes]:
-    """The bytes before, the document to rewrite, and the bytes behind."""
+def _checked(data: bytes, request: Request) -> tuple[Document, windowed.Part]:
+    """The file, and the part of it that is to be rewritten."""
     if request.instruction is None and request.update is None:
         raise UsageError("no-edit", "say what to change with --instruction or --update")
     if request.instruction is not None and not request.instruction.strip():
@@ -71,11 +75,12 @@ def _parts(data: bytes, request: Request) -> tuple[bytes, Document, bytes]:
         if text is not None and any("\ud800" <= c <= "\udfff" for c in text):
             raise UsageError("not-utf8", "the edit holds bytes that are not UTF-8; save it as such")
     document = Document.from_bytes(data, request.encoding)
-    if request.update is not None:
-        segments.parse(_lf(request.update), document.view)
+    update = None if request.update is None else _lf(request.update)
+    if update is not None:
+        segments.parse(update, document.view)
     if request.lines is None:
-        return b"", document, b""
-    return document.slice(*request.lines)
+        return document, windowed.whole(document, len(data), update)
+    return document, windowed.part(document, *request.lines, update)
 
 
 class Editor:
@@ -135,97 +140,134 @@ class Editor:
 
         Raises `UsageError`, `InputError`, `ModelError`, and `Refusal` for a damaged answer.
         """
-        before, document, behind = _parts(data, request)
-        prompt, seen = self.prompt(before, document, behind, request)
-        watch = LoopWatch(seen)
-        answer = self.session.answer(
-            prompt,
-            options or Options(),
-            predicted=_predicted(seen, request),
+        options = options or Options()
+        document, part = _checked(data, request)
+        backend = self.backend
+        asker = Asker(
+            backend.codec, backend.window, document, request.instruction, options.max_new_tokens
+        )
+        questions = asker.questions(part)
+        if len(questions) > 1:
+            names = ", ".join(question.part.name for question in questions)
+            on_event(Note(f"the file is longer than the model's window; rewriting {names}"))
+        answers: list[Answer] = []
+        texts: list[bytes] = []
+        allowed: list[str] = []
+        started = perf_counter()
+        for number, question in enumerate(questions):
+            done = [answer.stats for answer in answers]
+            answer = self._ask(
+                question,
+                request,
+                options.after(perf_counter() - started),
+                windowed.relayed(on_event, number, len(questions), done),
+            )
+            view = self._view(answer, question)
+            allowed += _judge(view, question, answer, request)
+            answers.append(answer)
+            texts.append(question.part.document.restore(view.text, question.seen))
+        output = windowed.join(data, [question.part for question in questions], texts)
+        if questions[0].part.document is not document:
+            split = questions[0].part is not part
+            allowed += _judge_file(document.view, output, request, document.encoding, split)
+        return Edit(
+            original=data,
+            output=output,
+            stats=windowed.summed([answer.stats for answer in answers]),
+            steps=tuple(step for answer in answers for step in answer.steps),
+            pieces=tuple(merged([piece for answer in answers for piece in answer.pieces])),
+            allowed=tuple(dict.fromkeys(allowed)),
+        )
+
+    def _ask(
+        self, question: Question, request: Request, options: Options, on_event: OnEvent
+    ) -> Answer:
+        """Let the model answer; a loop ends the answer unless that is let through."""
+        watch = LoopWatch(question.seen)
+        return self.session.answer(
+            question.prompt,
+            options,
+            predicted=question.predicted,
             watch=None if "looping" in request.allow else watch.feed,
             on_event=on_event,
         )
-        view = self._view(answer, prompt)
-        allowed = _judge(view, seen, answer, request)
-        return Edit(
-            original=data,
-            output=before + document.restore(view.text, seen) + behind,
-            stats=answer.stats,
-            steps=tuple(answer.steps),
-            pieces=tuple(answer.pieces),
-            allowed=allowed,
-        )
 
-    def prompt(
-        self, before: bytes, document: Document, behind: bytes, request: Request
-    ) -> tuple[Prompt, str]:
-        """The prompt that asks for the edit, and the document's view as the tokenizer shows it."""
-        prompt = build(
-            self.backend.codec,
-            document.view,
-            instruction=request.instruction,
-            update=None if request.update is None else _lf(request.update),
-            before=_context(before, request.encoding),
-            behind=_context(behind, request.encoding),
-        )
-        self.backend.frame(prompt.closing_text)
-        return prompt, prompt.seen + document.view[len(body_of(document.view)) :]
-
-    def _view(self, answer: Answer, prompt: Prompt) -> _View:
+    def _view(self, answer: Answer, question: Question) -> _View:
         """The new view that an answer holds."""
         whole = self.backend.codec.decode(answer.tokens)
-        text, closed = read_answer(whole, prompt.closing_text)
-        return _View(text + "\n" if text else "", closed or answer.stats.finish == "stop")
+        text, closed = read_answer(whole, question.prompt.closing_text)
+        if not closed:
+            text = text.removesuffix("\n")
+        finished = closed or answer.stats.finish in ("stop", "loop")
+        if text == body_of(question.seen):  # a file of one blank line has an empty body, too
+            return _View(question.seen, finished)
+        return _View(text + "\n" if text else "", finished)
 
 
 @dataclass(frozen=True, slots=True)
 class _View:
-    """The text an answer holds and whether the model ended it itself."""
+    """The text an answer holds, and whether it ended otherwise than at its budget."""
 
     text: str
     finished: bool
 
 
-def _judge(view: _View, seen: str, answer: Answer, request: Request) -> tuple[str, ...]:
-    """The codes of problems that were let through; raises `Refusal` for the first that is not."""
-    problems: list[tuple[str, str]] = []
-    if view.text.count("\ufffd") > seen.count("\ufffd"):
+def _judge(view: _View, question: Question, answer: Answer, request: Request) -> list[str]:
+    """The codes of an answer's problems, if all may pass. Raises `Refusal` for one that may not."""
+    seen, part = question.seen, question.part
+    problems = []
+    if "\0" in view.text or view.text.count("\ufffd") > seen.count("\ufffd"):
         problems.append(
-            ("garbled", "the answer holds bytes that are not text; try again or another model")
+            guard.Problem(
+                "garbled", "the answer holds bytes that are not text; try again or another model"
+            )
         )
-    for problem in guard.check(
+    problems += guard.check(
         seen,
         view.text,
         finished=view.finished,
         instruction=request.instruction,
-        update=None if request.update is None else _lf(request.update),
+        update=part.update,
         name=request.name,
-    ):
-        message = problem.message
-        if problem.code == "truncated" and answer.stats.finish == "length":
-            message += f" (it stopped at its budget of {answer.budget:,} tokens)"
-        problems.append((problem.code, message))
-    for code, message in problems:
-        if code not in request.allow:
-            raise Refusal(code, message)
-    return tuple(code for code, _ in problems)
+    )
+    more = {}
+    if answer.stats.finish == "length":
+        more["truncated"] = f" (it stopped at its budget of {answer.budget:,} tokens)"
+    return _let_through(problems, request, more)
 
 
-def _predicted(seen: str, request: Request) -> str | None:
-    """The file as the sketch is expected to make it."""
-    if request.update is None:
-        return None
-    return body_of(merge.predict(seen, _lf(request.update)).text)
+def _judge_file(
+    view: str, output: bytes, request: Request, encoding: str, split: bool
+) -> list[str]:
+    """As `_judge`, for the file of which parts were rewritten: what no part shows on its own."""
+    update = None if request.update is None else _lf(request.update)
+    # The parts of the sketch have been through the tokenizer, which may compose accents.
+    before, after, edit = (
+        unicodedata.normalize("NFC", text)
+        for text in (view, Document.from_bytes(output, encoding).view, update or "")
+    )
+    problems = guard.check(
+        before,
+        after,
+        finished=True,
+        instruction=request.instruction,
+        update=edit if update is not None else None,
+        name=request.name,
+    )
+    # Outside a range that the caller named nothing can be lost; but it may no longer fit in.
+    wanted = guard.CODES if split else ("unparsable",)
+    return _let_through([p for p in problems if p.code in wanted], request, {})
+
+
+def _let_through(
+    problems: list[guard.Problem], request: Request, more: dict[str, str]
+) -> list[str]:
+    for problem in problems:
+        if problem.code not in request.allow:
+            raise Refusal(problem.code, problem.message + more.get(problem.code, ""))
+    return [problem.code for problem in problems]
 
 
 def _lf(text: str) -> str:
     """A sketch as a view: no BOM, LF line ends."""
     return text.removeprefix("\ufeff").replace("\r\n", "\n")
-
-
-def _context(data: bytes, encoding: str) -> str:
-    """Bytes around a range as text for the model to read."""
-    try:
-        return Document.from_bytes(data, encoding).view if data else ""
-    except InputError:
-        return ""

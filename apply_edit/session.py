@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from time import perf_counter
 
 from apply_edit.decode.accept import Greedy, Rule, Sampled
@@ -12,16 +12,21 @@ from apply_edit.decode.schedule import AdaptiveSchedule, FixedSchedule
 from apply_edit.decode.stats import Stats
 from apply_edit.decode.types import Draft, Proposer, Schedule, Step, Target
 from apply_edit.draft.lookup import CopyProposer
-from apply_edit.errors import InputError, Refusal, UsageError
+from apply_edit.errors import Refusal, UsageError
 from apply_edit.events import Note, OnEvent, Piece, Stage, Wrote, ignore
 from apply_edit.stream import TextStream, merged
 from apply_edit.target.codec import Backend
 from apply_edit.target.prompt import Prompt
+from apply_edit.windowed import too_long
 
 CHUNK = 256
 """Prompt tokens per pass of the prefill: where a CPU's rows per second have levelled off."""
 TAIL = 64
 """The fewest prompt tokens that ride along with the first draft, while there are as many."""
+
+MOST = 240
+"""The longest draft: with side branches and the tail of the prompt within the widest pass that
+calibration has compared."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +43,12 @@ class Options:
     k: int | None = None
     verify: bool = False
     timeout: float | None = None
+
+    def after(self, seconds: float) -> Options:
+        """What is left of these when `seconds` are spent."""
+        if self.timeout is None:
+            return self
+        return replace(self, timeout=max(0.0, self.timeout - seconds))
 
     def rule(self) -> Rule:
         """How the target decides on a token."""
@@ -65,23 +76,29 @@ class Session:
         self._load_seconds = load_seconds
         self._held: list[int] = []
 
+    def forget(self) -> None:
+        """Keep nothing of the last prompt (for measurements)."""
+        self._held.clear()
+
     def budget(self, prompt: Prompt, wanted: int | None = None) -> int:
-        """Tokens an answer may have: the file's, the edit's, and room to move.
+        """Tokens an answer may have: `wanted`, or what is ample, as far as the window holds it.
 
         Raises `InputError` ``too-long`` where the window cannot hold the prompt and the file.
         """
-        whole = len(prompt.reference) + 1
         window = self.backend.window
         room = window - len(prompt.tokens)
-        if room < whole:
-            raise InputError(
-                "too-long",
-                f"the file needs {len(prompt.tokens) + whole:,} tokens (prompt and answer) and the "
-                f"model's window holds {window:,}; rewrite a part of it with --lines A:B",
+        whole = len(prompt.reference)
+        if room <= whole:
+            raise too_long(
+                "the file",
+                prompt.seen.count("\n") + 1,
+                whole,
+                len(prompt.tokens) - whole - len(prompt.update),
+                len(prompt.tokens) + whole,
+                window,
+                sketch=bool(prompt.update),
             )
-        if wanted is None:
-            wanted = whole + whole // 4 + 2 * len(prompt.update) + 768
-        return min(wanted, room)
+        return min(prompt.ample if wanted is None else wanted, room)
 
     def answer(
         self,
@@ -105,6 +122,7 @@ class Session:
         check_draft(options.draft)
         started = perf_counter()
         deadline = None if options.timeout is None else started + options.timeout
+        self.backend.frame(prompt.closing_text)
         target = self.backend.target(on_event)
         stats.load_seconds = self._load_seconds + perf_counter() - started
         self._load_seconds = 0.0
@@ -164,8 +182,8 @@ class Session:
             forbidden=codec.stop,
         )
         if options.k is not None:
-            return proposer, FixedSchedule(options.k)
-        return proposer, AdaptiveSchedule(self.backend.costs())
+            return proposer, FixedSchedule(min(options.k, MOST))
+        return proposer, AdaptiveSchedule(self.backend.costs(), most=MOST)
 
     def _decode(
         self,

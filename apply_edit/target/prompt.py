@@ -48,6 +48,12 @@ class Prompt:
     closing_text: str
     seen: str
 
+    @property
+    def ample(self) -> int:
+        """Tokens for an answer: the file's, the edit's, and room to move."""
+        whole = len(self.reference) + 1
+        return whole + whole // 4 + 2 * len(self.update) + 768
+
 
 def body_of(view: str) -> str:
     """The view without its last line end, which belongs to the frame."""

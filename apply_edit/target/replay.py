@@ -133,17 +133,23 @@ class ReplayTarget:
 class ReplayBackend:
     """``replay:PATH`` answers with the text of PATH; ``replay-raw:PATH`` with just that, unframed.
 
+    Where PATH is a folder, its files, in the order of their names, answer one question each (the
+    last of them all that follow).
+
     Raises `ModelError` ``no-replay`` where PATH cannot be read as UTF-8 text.
     """
 
     def __init__(self, path: Path, *, raw: bool = False, window: int = 1 << 20) -> None:
         try:
-            text = path.read_bytes().decode("utf-8")
-        except (OSError, UnicodeDecodeError) as error:
+            files = sorted(file for file in path.iterdir()) if path.is_dir() else [path]
+            self._texts = [file.read_bytes().decode("utf-8") for file in files]
+        except (OSError, ValueError) as error:
             raise ModelError(
                 "no-replay", f"cannot replay {str(path)!r}: {error}; name a UTF-8 text file"
             ) from error
-        self._text = text
+        if not self._texts:
+            raise ModelError("no-replay", f"the folder {str(path)!r} is empty; put answers into it")
+        self._asked = 0
         self._raw = raw
         self._codec = ReplayCodec()
         self._window = window
@@ -166,11 +172,13 @@ class ReplayBackend:
         self._closing = closing
 
     def target(self, on_event: OnEvent) -> ReplayTarget:
+        text = self._texts[min(self._asked, len(self._texts) - 1)]
+        self._asked += 1
         if self._raw:
-            answer = self._text
+            answer = text
         else:
-            text = self._text.removeprefix("\ufeff").replace("\r\n", "\n")
-            answer = text.removesuffix("\n") + self._closing
+            view = text.removeprefix("\ufeff").replace("\r\n", "\n")
+            answer = view.removesuffix("\n") + self._closing
         tokens = self._codec.encode(answer)
         return ReplayTarget(tokens, lambda: len(self._codec), self._window)
 

@@ -49,13 +49,14 @@ def missing_lines(update: str, original: str, output: str) -> list[str]:
         return []
     had = Counter(line.strip() for line in original.split("\n"))
     has = Counter(line.strip() for line in written)
-    joined = "".join(output.split())
+    joined, before = "".join(output.split()), "".join(original.split())
     gone = []
     for line in absent:
+        wrapped = "".join(line.split())
         if has[line] > had[line]:
             has[line] -= 1
         elif line in has and not any(map(str.isalnum, line)):
             continue
-        elif line in has or len(line) < 12 or "".join(line.split()) not in joined:
+        elif line in has or len(wrapped) < 24 or joined.count(wrapped) <= before.count(wrapped):
             gone.append(line)
     return gone

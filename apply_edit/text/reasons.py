@@ -1,0 +1,320 @@
+"""Why lines may be gone when all that is known of the edit is an instruction.
+
+The words that ask for removal, the names they take, what the other changes share with the lost
+lines, and new lines in the same place. Everything else is damage.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from functools import cached_property
+
+from apply_edit.text.change import Change, Hunk, Loss
+from apply_edit.text.comments import comment_lines
+from apply_edit.text.outline import Definition, defined_name, indent_of, outline
+
+_REMOVE = (
+    r"(?:remov(?:e[sd]?|ing)|delet(?:e[sd]?|ing)|drop(?:s|ped|ping)?|clean(?:s|ed|ing)?(?: up)?"
+    r"|get(?:ting)? rid of|eliminat(?:e[sd]?|ing)|eras(?:e[sd]?|ing)|discard(?:s|ed|ing)?"
+    r"|prun(?:e[sd]?|ing)|strip(?:s|ped|ping)?|take out|rip out"
+    r"|entfern\w*|l[öo]sch\w*|supprim\w*|retir\w*|enl[eè]v\w*|elimin[ae]\w*|borra\w*|quita\w*"
+    r"|rimuov\w*|togli)"
+)
+_REMOVES = re.compile(rf"\b{_REMOVE}\b|удал|убер|убра|删|移除|去掉|清理|削除|除去", re.IGNORECASE)
+_CODE = (
+    r"(?:(?:functions?|methods?|class(?:es)?|code|definitions?|helpers?|tests?|handlers?|fields?"
+    r"|constants?|endpoints?|features?|modules?|sections?|blocks?|unused|dead|duplicat\w+|deprecated"
+    r"|obsolete|everything)(?!\s+(?:calls?|imports?|comments?))|funktion\w*|methode\w*|fonctions?"
+    r"|m[ée]thodes?|funci[óo]n\w*|m[ée]todos?|funzion\w*|metod\w*|klassen?|c[óo]digo|codice)"
+)
+_REMOVES_CODE = re.compile(
+    rf"\b{_REMOVE}\b(?:\W+\w+){{0,4}}?\W+{_CODE}\b|\b(?:is|are|isn't|aren't) (?:not used|unused)"
+    r"|\bnot used\b|\bdead code\b|удал|убер|убра|删|移除|去掉|清理|削除|除去",
+    re.IGNORECASE,
+)
+_RESHAPE = re.compile(
+    r"\b(?:simplif\w*|refactor\w*|rewrit\w*|replac\w*|merg\w*|inlin\w*|extract\w*|mov(?:e|ing)\b"
+    r"|convert\w*|restructur\w*|reorgani[sz]\w*|optimi[sz]\w*|consolidat\w*|split\w*|migrat\w*"
+    r"|shorten\w*|condens\w*|encapsulat\w*|switch to|vereinfach\w*|ersetz\w*|ersetz"
+    r"|simplifi\w*|rempla\w*|reempla\w*|sustitu\w*|semplific\w*|sostitu\w*)\b"
+    r"|упрост|замен|перепи|重构|简化|替换|重写|改写|リファクタ|置き換え",
+    re.IGNORECASE,
+)
+_COMMENTS = re.compile(
+    r"\b(?:comment\w*|docs?|docstring\w*|documentation|licen[cs]e|header|todo\w*|notes?|kommentar\w*"
+    r"|commentaire\w*|comentario\w*|commenti?)\b|注释|コメント|коммент",
+    re.IGNORECASE,
+)
+_IMPORT = re.compile(
+    r"^(?:import\b|from\s+\S+\s+import\b|#\s*include\b|using\b|use\b|require\b"
+    r"|const\s+\S+\s*=\s*require\b|export\s+\*)"
+)
+_PACKAGE = re.compile(r"^(?:package|module|namespace)\s+[\w.:\\]+\s*;?$")
+_ENDS = re.compile(r"^(?:return|raise|yield|throw)\b")
+_CLOSES = re.compile(r"^(?:return|raise|yield|throw|pass|break|continue|end|fi|done|[)\]}])")
+_WORD = re.compile(r"[^\W\d]\w{2,}")
+_NEAR = 3  # lines, blanks aside, within which a change is beside another
+LARGE = 8  # lines gone in one piece from which the size alone is a sign
+_RARE = 3  # lines of the original in which a telling name occurs at most
+
+
+def unused(lines: list[str], change: Change) -> bool:
+    """Whether the lines are imports of names that the edit left without a use."""
+    if not all(_IMPORT.match(line) and "*" not in line for line in lines):
+        return False
+    before = "\n".join(line for line in change.old if not _IMPORT.match(line))
+    after = "\n".join(line for line in change.new if not _IMPORT.match(line))
+    for line in lines:
+        name = (_WORD.findall(line) or [""])[-1]
+        alone = re.compile(rf"(?<![\w.]){re.escape(name)}(?!\w)")
+        if not name or alone.search(after) or not alone.search(before):
+            return False
+    return True
+
+
+def _still_imported(line: str, change: Change) -> bool:
+    """Whether the output uses the name that an import brought in."""
+    name = (_WORD.findall(line) or [""])[-1]
+    alone = re.compile(rf"(?<![\w.]){re.escape(name)}(?!\w)")
+    return any(alone.search(text) for text in change.new if not _IMPORT.match(text))
+
+
+def quoted(line: str) -> str:
+    return repr(line if len(line) <= 60 else line[:57] + "...")
+
+
+def _part(definition: Definition, change: Change, low: int) -> bool:
+    """Whether a definition is only part of a statement that is gone from line `low` on."""
+    for line in range(definition.start - 1, low - 1, -1):
+        text = change.old_text[line]
+        if text.strip() and indent_of(text) < definition.indent:
+            return defined_name(text) is None
+    return False
+
+
+class Reasons:
+    """Judges the hunks of a change by an instruction alone."""
+
+    def __init__(self, change: Change, instruction: str) -> None:
+        self.change = change
+        self.instruction = instruction
+        self.removes = _REMOVES.search(instruction) is not None
+        self.removes_code = _REMOVES_CODE.search(instruction) is not None
+        self.reshapes = _RESHAPE.search(instruction) is not None
+        self.says_comments = _COMMENTS.search(instruction) is not None
+        self.words = {w.lower() for w in _WORD.findall(instruction)}
+        self._outline = outline(change.old_text)
+        self._comments = comment_lines(change.old_text)
+        # Words that ask for dead code to go excuse nothing else once they name their object.
+        named = any(len(d.name) > 2 and d.name.lower() in self.words for d in self._outline)
+        if named or re.search(r"`[^`]+`|(?<!\w)['\"][\w.]+['\"]", instruction):
+            self.removes_code = False
+
+    @cached_property
+    def _frequency(self) -> Counter[str]:
+        return Counter(w for line in self.change.old for w in set(_WORD.findall(line)))
+
+    @cached_property
+    def _written(self) -> Counter[str]:
+        """Words of the whole output."""
+        return Counter(w for line in self.change.new for w in _WORD.findall(line))
+
+    def _is_comment(self, index: int) -> bool:
+        return self.change.old_at[index] in self._comments
+
+    def _named_lines(self, indices: Iterable[int]) -> list[str]:
+        """The lines that are code, imports aside."""
+        return [
+            self.change.old[i]
+            for i in indices
+            if not self._is_comment(i) and not _IMPORT.match(self.change.old[i])
+        ]
+
+    def told(self, hunk: Hunk) -> bool:
+        """Whether the instruction uses a telling name of the lost lines."""
+        words = {w for x in self._named_lines(range(hunk.a, hunk.b)) for w in _WORD.findall(x)}
+        return any(self._frequency[w] <= _RARE and w.lower() in self.words for w in words)
+
+    def related(self, hunk: Hunk) -> bool:
+        """Whether the lost lines share a telling name with the instruction or another change."""
+        change = self.change
+        if self.told(hunk):
+            return True
+        lines = self._named_lines(range(hunk.a, hunk.b))
+        own = {w for line in lines for w in _WORD.findall(line)}
+        others = {
+            w
+            for h in change.hunks
+            if h != hunk
+            for line in change.old[h.a : h.b] + change.new[h.c : h.d]
+            for w in _WORD.findall(line)
+        }
+        if any(self._frequency[w] <= _RARE for w in own & others):
+            return True
+        over = {w for w in own & others if not self._written[w] and len(w) > 3}
+        return bool(lines) and all(over & set(_WORD.findall(line)) for line in lines)
+
+    def mentioned(self, name: str) -> bool:
+        """Whether the instruction asks that the name go, or be another one."""
+        name = re.escape(name.split(".")[-1])
+        said = re.search(rf"(?<!\w){name}(?!\w)", self.instruction, re.IGNORECASE)
+        if said is None:
+            return False
+        if self.reshapes or not self.instruction.isascii():
+            return True
+        gone = rf"\b{_REMOVE}\b(?:(?!\b(?:from|in|of|inside|within)\b)[^.;]){{0,80}}(?<!\w){name}"
+        renamed = rf"\b(?:renam\w*|call\w*)\b[^.;]{{0,60}}(?<!\w){name}"
+        return re.search(f"{gone}|{renamed}", self.instruction, re.IGNORECASE) is not None
+
+    def beside(self, hunk: Hunk) -> bool:
+        """Whether a change that puts in lines lies next to the hunk."""
+        return any(
+            h.d > h.c and (0 <= hunk.a - h.b <= _NEAR or 0 <= h.a - hunk.b <= _NEAR)
+            for h in self.change.hunks
+            if h != hunk
+        )
+
+    def losses(self) -> Iterator[Loss]:
+        """Each hunk judged by itself: definitions, imports, ends, comments, size."""
+        change = self.change
+        definitions = self._gone_definitions()
+        for hunk in change.hunks:
+            gone = change.lost(hunk)
+            if not gone:
+                continue
+            low, high = change.old_at[hunk.a], change.old_at[hunk.b - 1]
+            named = [d for d in definitions if low <= d.start <= high and not _part(d, change, low)]
+            loss = next(
+                (
+                    Loss(d.start + 1, d.end - d.start, f"the definition of '{d.name}'")
+                    for d in named
+                    if not self._definition_may_go(d, hunk, len(named))
+                ),
+                None,
+            )
+            loss = loss or self._plain(hunk, gone)
+            if loss is not None:
+                yield loss
+
+    def _gone_definitions(self) -> list[Definition]:
+        change = self.change
+        new = Counter(name for line in change.new if (name := defined_name(line)))
+        old = Counter(d.name for d in self._outline)
+        cut = {
+            change.old_at[i]
+            for h in change.hunks
+            for i in range(h.a, h.b)
+            if h.c == h.d or new[defined_name(change.old[i]) or ""] == 0
+        }
+        spare = {name: old[name] - new[name] for name in old}
+        gone = []
+        for definition in self._outline:
+            moved = change.old_text[definition.start].strip() in change.inserted
+            if definition.start in cut and spare[definition.name] > 0 and not moved:
+                spare[definition.name] -= 1
+                gone.append(definition)
+        return gone
+
+    def _definition_may_go(self, definition: Definition, hunk: Hunk, together: int) -> bool:
+        if self.mentioned(definition.name):
+            return True
+        put_in = self.change.new[hunk.c : hunk.d]
+        if sum(1 for line in put_in if defined_name(line)) >= together:
+            return True  # renamed, or written anew
+        if 2 * len(put_in) >= hunk.b - hunk.a:
+            return True
+        pattern = re.compile(rf"(?<!\w){re.escape(definition.name)}(?!\w)")
+        if len(definition.name) > 2 and self._still_used(definition, pattern):
+            return False
+        if self.removes_code or self._callers_changed(definition, pattern):
+            return True
+        return self.reshapes and (self.beside(hunk) or bool(put_in))
+
+    def _still_used(self, definition: Definition, pattern: re.Pattern[str]) -> bool:
+        """Whether the output uses the name, as the original did outside the definition."""
+        inside = range(definition.start, definition.end)
+        return any(
+            pattern.search(line)
+            for index, line in enumerate(self.change.old_text)
+            if index not in inside
+        ) and any(pattern.search(line) for line in self.change.new)
+
+    def _callers_changed(self, definition: Definition, pattern: re.Pattern[str]) -> bool:
+        """Whether another change takes away a use of the name."""
+        change = self.change
+        inside = range(definition.lead, definition.end)
+        return any(
+            change.old_at[i] not in inside
+            and not self._is_comment(i)
+            and pattern.search(change.old[i])
+            for hunk in change.hunks
+            for i in range(hunk.a, hunk.b)
+        )
+
+    def _plain(self, hunk: Hunk, gone: list[int]) -> Loss | None:
+        """What lines are lost without reason, definitions aside."""
+        change = self.change
+        lines = [change.old[i] for i in gone]
+        first = change.old_at[gone[0]] + 1
+        loss = Loss(first, len(gone), quoted(lines[0]))
+        ends = hunk.b == len(change.old)
+        if ends and self._cut(hunk):
+            return Loss(first, len(gone), loss.what, tail=True)
+        if hunk.d > hunk.c:
+            return loss if self._shrunk(hunk, len(gone)) else None
+        kept_imports = [
+            (i, line)
+            for i, line in zip(gone, lines, strict=True)
+            if _PACKAGE.match(line) or (_IMPORT.match(line) and not unused([line], change))
+        ]
+        if kept_imports and not (self.removes and self.told(hunk)):
+            at, line = kept_imports[0]
+            used = not _IMPORT.match(line) or _still_imported(line, change)
+            if used or not self.removes:
+                return Loss(change.old_at[at] + 1, len(gone), quoted(line))
+        if all(self._is_comment(i) for i in gone):
+            asked = self.says_comments and (self.removes or self.reshapes)
+            if asked or self.removes_code or self.beside(hunk):
+                return None
+            return Loss(first, len(gone), f"the comment {loss.what}")
+        if hunk.a == 0 and any(self._is_comment(i) for i in gone) and not self.removes_code:
+            return loss
+        if all(_IMPORT.match(line) for line in lines):
+            return None
+        return None if self._excused(hunk, len(gone), ends) else loss
+
+    def _excused(self, hunk: Hunk, count: int, ends: bool) -> bool:
+        """Whether lost statements have a reason."""
+        if self.removes_code:
+            return True
+        small = count < LARGE
+        if len(self.change.hunks) == 1 and small and not ends and hunk.a > 0:
+            return True  # all that changed: the edit itself
+        beside, related = self.beside(hunk), self.related(hunk)
+        if small:
+            return beside or related or self.reshapes or self.removes
+        return related and (beside or self.reshapes or self.removes)
+
+    def _shrunk(self, hunk: Hunk, count: int) -> bool:
+        """Whether few new lines stand for very many old ones."""
+        put_in = hunk.d - hunk.c
+        large = count - put_in > max(2 * LARGE, len(self.change.old) // 3) and put_in * 6 < count
+        return large and not (self.removes or self.reshapes or self.related(hunk))
+
+    def _cut(self, hunk: Hunk) -> bool:
+        """Whether the file's end is gone, or the output stops in the middle of a line."""
+        change = self.change
+        last, old = change.new[-1], change.old[hunk.a : hunk.b]
+        if hunk.d == hunk.c:
+            if _ENDS.match(change.old[-1]) and not _CLOSES.match(last) and not self.removes_code:
+                return True
+            excused = self.removes and len(old) < LARGE and self.told(hunk)
+            return not (self.removes_code or excused)
+        begun = any(line.startswith(last) and line != last for line in old)
+        fewer = hunk.d - hunk.c <= len(old) and len(old) > 1
+        unended = _ENDS.match(change.old[-1]) and not _CLOSES.match(last) and not self.reshapes
+        if unended and 2 * (hunk.d - hunk.c) < len(old) and not self.removes_code:
+            return True
+        return begun and fewer and last not in change.old

@@ -214,7 +214,7 @@ class _View:
 
 def _judge(view: _View, question: Question, answer: Answer, request: Request) -> list[str]:
     """The codes of an answer's problems, if all may pass. Raises `Refusal` for one that may not."""
-    seen, part = question.seen, question.part
+    seen = question.seen
     problems = []
     if "\0" in view.text or view.text.count("\ufffd") > seen.count("\ufffd"):
         problems.append(
@@ -227,7 +227,7 @@ def _judge(view: _View, question: Question, answer: Answer, request: Request) ->
         view.text,
         finished=view.finished,
         instruction=request.instruction,
-        update=part.update,
+        update=question.update,
         name=request.name,
     )
     more = {}

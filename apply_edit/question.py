@@ -23,14 +23,15 @@ from apply_edit.windowed import (
 class Question:
     """A prompt for one part of a file.
 
-    `seen` is the part's view as the tokenizer shows it; `predicted` the body that is expected,
-    where the edit is a sketch.
+    `seen` and `update` are the part's view and sketch as the tokenizer shows them; `predicted` is
+    the body that is expected, where the edit is a sketch.
     """
 
     part: Part
     prompt: Prompt
     seen: str
-    predicted: str | None
+    update: str | None = None
+    predicted: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,10 +73,11 @@ class Asker:
         check_length(self.codec, view, self.window, what, sketch=sketch)
         prompt = self._prompt(part)
         seen = prompt.seen + view[len(body_of(view)) :]
-        predicted = None
+        update = predicted = None
         least = len(prompt.reference)
         if part.update is not None:
-            predicted = body_of(merge.predict(seen, part.update).text)
+            update = self.codec.decode(self.codec.encode(part.update))
+            predicted = body_of(merge.predict(seen, update).text)
             least = max(least, len(self.codec.encode(predicted + prompt.closing_text)))
         room = self.window - len(prompt.tokens)
         if room <= least:
@@ -93,7 +95,7 @@ class Asker:
         spare = room - (prompt.ample if self.budget is None else self.budget)
         if not whole:
             prompt = self._widest(part, prompt, spare if most is None else min(spare, most))
-        return Question(part, prompt, seen, predicted)
+        return Question(part, prompt, seen, update, predicted)
 
     def _widest(self, part: Part, prompt: Prompt, room: int) -> Prompt:
         """The prompt with as much around the part as `room` tokens hold."""

@@ -11,6 +11,7 @@ import json
 import os
 import platform
 import statistics
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from time import perf_counter, time
@@ -22,10 +23,11 @@ from apply_edit.events import OnEvent, Stage, ignore
 from apply_edit.target.attention import attend
 from apply_edit.target.engine import STEP, Engine, Widths
 
-ROWS = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256)
+ROWS = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256, 320)
+"""Up to the widest pass there is: a chunk's worth of draft and the tail of the prompt."""
 CONTEXT = 600
 STALE_DAYS = 60
-FORMAT = 3
+FORMAT = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,4 +180,5 @@ def save(path: Path, calibration: Calibration) -> None:
         aside.write_text(json.dumps(kept), encoding="utf-8")
         aside.replace(path)
     except OSError:
-        aside.unlink(missing_ok=True)
+        with suppress(OSError):
+            aside.unlink()

@@ -1,0 +1,76 @@
+"""The real models: blocks are bit-equal to single steps, drafted tokens equal to plain ones."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import torch
+
+from apply_edit.editor import Editor, Request
+from apply_edit.session import Options
+from apply_edit.target.backend import TorchBackend, _cpu_has_bf16
+from apply_edit.text.document import Document
+
+pytestmark = [
+    pytest.mark.model,
+    pytest.mark.skipif(not _cpu_has_bf16(), reason="no native bf16 on this CPU"),
+]
+
+FIXTURE = Path(__file__).parents[2] / "fixtures" / "inventory"
+INSTRUCTION = (FIXTURE / "instruction.txt").read_text(encoding="utf-8")
+
+
+@pytest.fixture(scope="module", params=["qwen2.5-coder-0.5b", "qwen2.5-coder-1.5b"])
+def editor(request: pytest.FixtureRequest) -> Editor:
+    return Editor.load(request.param)
+
+
+def test_blocks_are_bit_equal_to_single_steps(editor: Editor) -> None:
+    backend = editor.backend
+    assert isinstance(backend, TorchBackend)
+    engine = backend.target(lambda event: None)
+    assert backend.facts()["exact"] == "bit"
+    original = (FIXTURE / "inventory.py").read_bytes()
+    document = Document.from_bytes(original)
+    prompt, _ = editor.prompt(b"", document, b"", Request(instruction=INSTRUCTION))
+    ids = prompt.tokens[:200]
+
+    def scored(sizes: list[int]) -> torch.Tensor:
+        engine.reset(160)
+        rows: list[torch.Tensor] = []
+        place = 160
+        while place < len(ids):
+            size = min(sizes[len(rows) % len(sizes)], len(ids) - place)
+            rows.append(engine.score(ids[place : place + size]).logits.clone())
+            engine.keep(size)
+            place += size
+        return torch.cat(rows)
+
+    engine.reset(0)
+    engine.prefill(ids[:160])
+    single = scored([1])
+    for sizes in ([2], [8], [40], [3, 1, 20]):
+        assert torch.equal(scored(sizes), single), sizes
+    engine.reset(0)
+
+
+def test_a_real_edit_is_verified(editor: Editor) -> None:
+    """A short file, so that decoding it plainly as well stays quick."""
+    before = (
+        "def area(width, height):\n"
+        '    """The area of a rectangle."""\n'
+        "    return width * height\n"
+        "\n\n"
+        "def perimeter(width, height):\n"
+        '    """The way around a rectangle."""\n'
+        "    return 2 * (width + height)\n"
+    )
+    result = editor.edit(
+        before.encode(),
+        Request(instruction="Rename the function area to surface.", name="shapes.py"),
+        Options(verify=True),
+    )
+    assert result.stats.verified is True
+    assert result.stats.passes < result.stats.output_tokens
+    assert result.output.decode() == before.replace("def area", "def surface")

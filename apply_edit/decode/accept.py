@@ -14,7 +14,7 @@ import math
 import random
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from apply_edit.decode.types import Draft, Scores
 
@@ -24,6 +24,18 @@ class Rule(Protocol):
 
     def pick(self, scores: Scores, row: int, place: int) -> int:
         """The token that follows `row`; `place` is its index in the output."""
+        ...
+
+
+@runtime_checkable
+class Drawer(Protocol):
+    """Scores that can draw from a row themselves (vocabularies are long, and lists slow)."""
+
+    def draw(self, row: int, temperature: float, top_p: float, top_k: int, point: float) -> int:
+        """What ``draw(*distribution(self.row(row), ...), point)`` gives, however it is computed.
+
+        The result depends on the row's logits alone, not on the rows beside it.
+        """
         ...
 
 
@@ -48,8 +60,11 @@ class Sampled:
     seed: int = 0
 
     def pick(self, scores: Scores, row: int, place: int) -> int:
+        point = uniform(self.seed, place)
+        if isinstance(scores, Drawer):
+            return scores.draw(row, self.temperature, self.top_p, self.top_k, point)
         tokens, weights = distribution(scores.row(row), self.temperature, self.top_p, self.top_k)
-        return draw(tokens, weights, uniform(self.seed, place))
+        return draw(tokens, weights, point)
 
 
 def uniform(seed: int, place: int) -> float:

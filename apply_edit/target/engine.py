@@ -14,6 +14,7 @@ from apply_edit.decode.types import Branch
 from apply_edit.errors import ModelError
 from apply_edit.target.attention import PassPlan, Side
 from apply_edit.target.cache import KeyValueCache
+from apply_edit.target.sample import draw, likely
 
 STEP = 256
 """Key lengths come in steps: each new length would cost the CPU library a new kernel."""
@@ -59,6 +60,12 @@ class TorchScores:
         best: list[int] = self.logits[index].topk(count).indices.tolist()
         return best
 
+    def draw(self, row: int, temperature: float, top_p: float, top_k: int, point: float) -> int:
+        return draw(self.logits[row], temperature, top_p, top_k, point)
+
+    def likely(self, index: int, count: int) -> list[tuple[int, float]]:
+        return likely(self.logits[index], count)
+
 
 class Engine:
     """A causal language model of transformers as a `Target` (see decode/types.py).
@@ -86,6 +93,17 @@ class Engine:
         )
         self._first = 0
         self._sides: tuple[Side, ...] = ()
+
+    @property
+    def model(self) -> Any:
+        """The model of transformers, its linear layers packed where the machine can."""
+        return self._model
+
+    @property
+    def cache(self) -> KeyValueCache:
+        """Keys and values; a draft may write behind the committed positions, where the next
+        pass of this engine writes its own rows over it."""
+        return self._cache
 
     @property
     def shape(self) -> tuple[int, int, int, torch.dtype, torch.device]:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Sequence
+from itertools import pairwise
 
 from apply_edit.decode.types import Draft
 
@@ -30,26 +31,36 @@ DEFAULT_COST: tuple[tuple[int, float], ...] = (
 
 HAZARD: tuple[tuple[int, float], ...] = (
     (0, 0.80),
-    (1, 0.50),
-    (2, 0.30),
-    (3, 0.20),
-    (4, 0.13),
-    (6, 0.08),
-    (8, 0.05),
-    (16, 0.018),
-    (32, 0.009),
-    (64, 0.006),
-    (128, 0.004),
-    (256, 0.003),
+    (1, 0.60),
+    (2, 0.50),
+    (4, 0.32),
+    (6, 0.16),
+    (8, 0.11),
+    (11, 0.09),
+    (12, 0.055),
+    (16, 0.036),
+    (20, 0.025),
+    (24, 0.015),
+    (52, 0.009),
+    (68, 0.0042),
+    (132, 0.0023),
+    (260, 0.0015),
 )
 """Chance that the token behind `match` agreeing ones falls."""
 
-WEIGHT = 2.0
+WEIGHT = 5.0
 """How many expected rejections the curve's own word counts for."""
-DECAY = 0.85
-"""What a pass of a region keeps of the region's earlier evidence."""
-LEAST, MOST = 0.25, 6.0
+DECAY = 0.98
+"""What a pass keeps of the evidence before it."""
+LEAST, MOST = 0.5, 6.0
 """Bounds of a region's scale."""
+LONG, SLACK = 100, 0.02
+"""Behind k = 100 the rate is flat: the longest draft within 2 % of the best rate is taken, since
+each pass also costs what no table shows (the loop, the display, waking the threads)."""
+NARROW = 1.3
+"""A pass that costs at most so many narrowest passes still counts as narrow."""
+GAIN = 1.6
+"""A row has to promise so many times what it costs: an accepted guess seldom saves a whole pass."""
 
 
 class CostTable:
@@ -76,6 +87,19 @@ class CostTable:
         if time is None:
             time = self._known[rows] = self._interpolate(rows)
         return time
+
+    @property
+    def free_rows(self) -> int:
+        """How many rows a pass of guesses may have: 4 to 64, as far as it stays narrow."""
+        most = NARROW * self(1)
+        return max((rows for rows in range(4, 65) if self(rows) <= most), default=4)
+
+    @property
+    def row_price(self) -> float:
+        """The chance of acceptance that pays for one more row of a narrow pass."""
+        rows = self.free_rows
+        slope = (self(rows) - self(1)) / (rows - 1)
+        return min(0.5, max(0.01, GAIN * slope / self(1)))
 
     def _interpolate(self, rows: int) -> float:
         counts, times = self._rows, self._times
@@ -160,8 +184,8 @@ class AdaptiveSchedule:
             alive *= survival(draft.match + k - 1, scale)
             tokens += alive
             rate = tokens / self.cost(1 + side + k)
-            if rate > best_rate:
-                best, best_rate = k, rate
+            if rate > best_rate * (1.0 - SLACK if k > LONG else 1.0):
+                best, best_rate = k, max(rate, best_rate)
         return best
 
     def record(self, draft: Draft, accepted: int, seconds: float) -> None:
@@ -186,7 +210,7 @@ def survival(match: int, scale: float) -> float:
 
 def _curve() -> tuple[float, ...]:
     values = []
-    for (low, start), (high, end) in zip(HAZARD, HAZARD[1:]):
+    for (low, start), (high, end) in pairwise(HAZARD):
         step = (end / start) ** (1.0 / (high - low))
         values += [start * step**i for i in range(high - low)]
     return (*values, HAZARD[-1][1])

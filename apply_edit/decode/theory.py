@@ -42,7 +42,7 @@ def best_k(alpha: float, c: float, limit: int = 256) -> int:
 
 
 def expected_survivors(survival: Iterable[float]) -> float:
-    """Tokens accepted on average where token i holds with chance `survival[i]` if all before did."""
+    """Tokens accepted on average; token i holds with chance `survival[i]` if all before did."""
     total, alive = 0.0, 1.0
     for chance in survival:
         alive *= chance

@@ -62,7 +62,7 @@ class Reference:
             known.append(token)
             self._counts[token] = self._counts.get(token, 0) + 1
             end = len(known)
-            for table, length in zip(self._places, LENGTHS):
+            for table, length in zip(self._places, LENGTHS, strict=True):
                 if end < length:
                     break
                 table.setdefault(tuple(known[end - length :]), []).append(end)
@@ -75,7 +75,7 @@ class Reference:
         A place at the very end of the sequence continues with nothing and is left out.
         """
         found: dict[int, int] = {}
-        for table, length in zip(reversed(self._places), reversed(LENGTHS)):
+        for table, length in zip(reversed(self._places), reversed(LENGTHS), strict=True):
             if len(context) < length:
                 continue
             self.operations += 1

@@ -1,51 +1,55 @@
 """Draft by copying: from the file, from a predicted merge, and from all else that was said before.
 
-Two pointers follow the original and, when there is one, the predicted merge. Where both are lost
-the end of the output is looked up in every sequence at hand (original, sketch, instruction, output
-so far), and the likeliest continuations become a short chain with side branches.
+Pointers follow the original, the sketch and the predicted merge. Where all are lost, the end of
+the output is looked up in everything at hand, and the likeliest continuations become a small tree.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
 
 from apply_edit.decode.types import Draft, Source
+from apply_edit.draft.guess import Candidate, Chances, candidates, tree
 from apply_edit.draft.index import Reference
 from apply_edit.draft.pointer import Pointer
+from apply_edit.draft.recycle import Successors
 
 OPENING = 12
-"""An answer nearly always begins as the file does: worth this many agreeing tokens."""
+"""An answer nearly always begins as the file does: worth this many agreeing tokens, and more in a
+long file, which has the more tokens between two edits."""
+OPENING_MOST = 60
+PREDICTED = 128
+"""How many agreeing tokens a predicted merge counts for from the start."""
+TRUST = 5
+"""A pointer in step is where it was expected to be: worth this many agreeing tokens more."""
 REGION = 128
-"""Tokens of the original that share an acceptance history."""
+"""Tokens of a reference that share an acceptance history."""
+KNOWN = 8
+"""Agreeing tokens after which the sketch is believed rather than the file where both go on."""
 GUESS = -1
 """The region of all drafts that no pointer in step stands behind."""
-
-
-@dataclass(frozen=True, slots=True)
-class Candidate:
-    """Tokens that may come next: those of `reference` from `place` on, with their chances.
-
-    `chance` is that of the first token; `match` what the hazard of the later ones starts from.
-    """
-
-    reference: Reference
-    place: int
-    chance: float
-    match: int
-    kind: str = ""
-
-    @property
-    def first(self) -> int:
-        return self.reference.tokens[self.place]
+FREE = 12
+"""Rows of a pass that cost little more than one on the CPUs measured."""
+PRICE = 0.04
+"""The chance of acceptance that pays for a row there (a row adds 2.6 % of a narrow pass)."""
+CONSIDERED = 12
+"""Candidates kept per guess; the thirteenth is hardly ever worth a row."""
 
 
 class CopyProposer:
     """Drafts copies of `original`; behind its last token, `closing` (the template's closing tag).
 
     `predicted` is the output expected from a sketch: when given it is drafted first. `update` and
-    `instruction` are the edit's tokens, looked up where the pointers are lost. Drafts hold no
-    token of `forbidden`. `free` is how many rows a pass may have at about the cost of one.
+    `instruction` are the edit's tokens: the sketch is followed where the output enters it, the
+    instruction is looked up in edits. Drafts hold no token of `forbidden`. A tree of guesses has
+    up to about `free` rows, none of which is less likely than `price` to be accepted.
+
+    >>> proposer = CopyProposer([5, 6, 7, 8], closing=[9])
+    >>> proposer.propose(8).tokens
+    (5, 6, 7, 8, 9)
+    >>> proposer.observe([5, 1], proposer.propose(8), 1)  # 6 was replaced by 1
+    >>> proposer.propose(8).tokens
+    (7, 8, 9)
     """
 
     def __init__(
@@ -57,82 +61,98 @@ class CopyProposer:
         predicted: Sequence[int] | None = None,
         *,
         forbidden: Collection[int] = (),
-        free: int = 8,
+        free: int = FREE,
+        price: float = PRICE,
     ) -> None:
         self._forbidden = frozenset(forbidden)
         self._free = free
+        self._price = price
+        self._chances = Chances()
+        self._asked: list[Candidate] = []
         self._output = Reference("output")
-        self._original = Pointer(Reference("copy", [*original, *closing]), OPENING)
+        file = Reference("copy", [*original, *closing])
+        opening = min(OPENING_MOST, OPENING + len(original) // 16)
+        self._original = Pointer(file, opening)
+        self._sketch: Pointer | None = None
         self._pointers = [self._original]
+        if update:
+            self._sketch = Pointer(Reference("update", update), 0, lost=True)
+            self._pointers.insert(0, self._sketch)
         if predicted is not None:
             merge = Reference("update", [*predicted, *closing])
-            self._pointers.insert(0, Pointer(merge, OPENING))
-        self._extra = [Reference("update", part) for part in (update, instruction) if part]
+            self._pointers.insert(0, Pointer(merge, PREDICTED))
+        self._successors = Successors()
+        self._successors.extend(file)
+        for part in (instruction, update):
+            self._successors.extend(Reference("update", part))
 
     def propose(self, limit: int) -> Draft:
-        for pointer in self._pointers:
-            if not pointer.lost and pointer.home < len(pointer.reference):
-                return self._follow(pointer, limit)
-        return self._guess(limit)
+        leader = self._leader()
+        return self._guess(limit) if leader is None else self._follow(leader, limit)
 
     def observe(self, tokens: Sequence[int], draft: Draft, accepted: int) -> None:
+        if self._asked and tokens:
+            self._score(tokens[0], draft)
+        self._asked = []
         output = self._output
         for token in tokens:
             output.extend((token,))
             for pointer in self._pointers:
                 pointer.step(output.tokens)
+        self._successors.extend(output, len(output) - len(tokens))
+
+    def learn(self, tokens: Sequence[int], tops: Sequence[Sequence[int]]) -> None:
+        """After `tokens[i]` the target's best choices were `tops[i]`: guesses for later."""
+        for token, choices in zip(tokens, tops, strict=True):
+            self._successors.learn(token, choices)
+
+    def _leader(self) -> Pointer | None:
+        """The pointer to follow: the merge's, then the sketch's if it is sure, then the file's."""
+        ready = [p for p in self._pointers if p.ready]
+        for pointer in ready:
+            if pointer is not self._sketch or pointer.matched >= KNOWN or len(ready) == 1:
+                return pointer
+        return None
 
     def _follow(self, pointer: Pointer, limit: int) -> Draft:
-        place = pointer.home
-        tokens = self._allowed(pointer.reference.tokens[place : place + limit])
-        source: Source = pointer.reference.source
-        origin = None
+        tokens = self._allowed(pointer.ahead(limit))
         home = self._original.home
-        if pointer is not self._original and self._agrees(tokens, home):
-            source = "copy"
-        if source == "copy":
-            origin = home
-        region = home // REGION + (0 if pointer is self._original else 1 << 20)
-        return Draft(tokens, source, origin, region, pointer.matched)
-
-    def _agrees(self, tokens: Sequence[int], home: int) -> bool:
-        known = self._original.reference.tokens
-        return tuple(known[home : home + len(tokens)]) == tuple(tokens)
+        copied = tuple(self._original.reference.tokens[home : home + len(tokens)]) == tokens
+        source: Source = "copy" if copied else pointer.reference.source
+        # Each pointer has its own histories; a region is a stretch of its reference.
+        region = (self._pointers.index(pointer) << 32) + pointer.home // REGION
+        match = pointer.matched + TRUST
+        return Draft(tokens, source, home if copied else None, region, match)
 
     def _guess(self, limit: int) -> Draft:
-        candidates = self._candidates()
-        if not candidates:
-            return Draft(region=GUESS)
-        best = candidates[0]
-        length = 4 if best.match < 2 else 8 if best.match < 4 else limit
-        tokens = self._allowed(best.reference.tokens[best.place :][: min(length, limit)])
-        if not tokens:
-            return Draft(region=GUESS)
-        source = best.reference.source
-        origin = best.place if source == "copy" else None
-        return Draft(tokens, source, origin, GUESS, best.match)
-
-    def _candidates(self) -> list[Candidate]:
+        """A small tree of what the end of the output suggests; empty where nothing does."""
         context = self._output.tokens
-        found: list[Candidate] = []
-        for pointer in self._pointers:
-            found += [
-                Candidate(m.reference, m.place, 0.0, m.length, "point")
-                for m in pointer.matches(context)
-            ]
-        for reference in (self._output, *self._extra):
-            found += [
-                Candidate(m.reference, m.place, 0.0, m.length, "gram")
-                for m in reference.find(context, len(reference))
-            ]
-        found.sort(key=lambda c: -c.match)
-        return found
+        found = candidates(context, self._pointers, self._successors, self._chances)
+        self._asked = found[:CONSIDERED]
+        main, best, branches = tree(
+            self._asked,
+            price=self._price / self._chances.worth,
+            rows=self._free - 1,
+            longest=limit,
+            allowed=self._allowed,
+        )
+        if best is None:
+            return Draft(region=GUESS)
+        origin = best.place if best.reference is self._original.reference else None
+        return Draft(main, best.source, origin, GUESS, best.match, branches)
+
+    def _score(self, token: int, draft: Draft) -> None:
+        """Count what the last guess was worth, now that the token it was about is known."""
+        firsts = set(draft.tokens[:1])
+        firsts.update(branch.tokens[0] for branch in draft.branches if branch.fork == 0)
+        hoped = sum(c.chance for c in self._asked if c.token in firsts)
+        self._chances.judge(hoped, token in firsts)
+        for candidate in self._asked:
+            self._chances.add(candidate.kind, candidate.token == token)
 
     def _allowed(self, tokens: Sequence[int]) -> tuple[int, ...]:
         """The tokens before the first forbidden one."""
         if self._forbidden.isdisjoint(tokens):
             return tuple(tokens)
-        for index, token in enumerate(tokens):
-            if token in self._forbidden:
-                return tuple(tokens[:index])
-        return tuple(tokens)
+        cut = next(i for i, token in enumerate(tokens) if token in self._forbidden)
+        return tuple(tokens[:cut])

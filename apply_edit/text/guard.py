@@ -1,6 +1,6 @@
 """Refusals: what is wrong with an answer, before anything of it is shown or written.
 
-Codes: `empty`, `truncated`, `looping`, `fenced`, `elided`, `duplicated`, `incomplete`, `lost`,
+Codes: `empty`, `looping`, `truncated`, `fenced`, `elided`, `duplicated`, `incomplete`, `lost`,
 `unparsable`. Each can be let through by the caller (``--allow CODE``).
 """
 
@@ -21,8 +21,8 @@ __all__ = ["CODES", "Problem", "check"]
 
 CODES = (
     "empty",
-    "truncated",
     "looping",
+    "truncated",
     "fenced",
     "elided",
     "duplicated",

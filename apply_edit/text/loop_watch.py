@@ -16,7 +16,7 @@ _ROWS = 16  # copies of one line
 _DATA = 48  # copies of one line without letters (rows of numbers), or of a blank one
 _INLINE = 600  # characters of a line that repeats within itself
 _LOOK = 1024  # how far back in a line to look
-_EVERY = 256  # characters between two looks
+_EVERY = 512  # characters between two looks
 _SLACK = 64  # copies beyond twice the original's that are still believed
 
 

@@ -6,6 +6,7 @@ token, so this is always a best guess and says how sure it is.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -14,6 +15,8 @@ from apply_edit.text.align import Pair, align, weight
 from apply_edit.text.outline import defined_name, indent_of
 from apply_edit.text.place import Place, anchored, defines, unanchored
 from apply_edit.text.segments import Segment, Sketch, parse
+
+_ASSIGNED = re.compile(r"^\s*([\w$.\"'@\[\]<>, \-]*[\w\"'\]>])\s*(?:=(?![=>])|:(?![:=])|:=)\s*\S")
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,19 +105,34 @@ def _places(sketch: Sketch, lines: list[str]) -> list[Place]:
 
 
 def _same_definitions(rows: Sequence[str], lines: Sequence[str]) -> dict[int, list[int]]:
-    """Per line of the sketch that defines a name, the lines of the file that define it too."""
-    named = {row: name for row, line in enumerate(rows) if (name := defined_name(line))}
+    """Per line of the sketch that defines a name, the lines of the file that define it too.
+
+    An assignment or a key counts where the file has it once.
+    """
+    named = {row: key for row, line in enumerate(rows) if (key := _key(line))}
     if not named:
         return {}
     wanted = set(named.values())
     where: dict[str, list[int]] = {}
     for index, line in enumerate(lines):
-        name = defined_name(line)
-        if name in wanted and name is not None:
-            where.setdefault(name, []).append(index)
-    return {
-        row: where[name] for row, name in named.items() if len(where.get(name, ())) in range(1, 25)
-    }
+        key = _key(line)
+        if key in wanted and key is not None:
+            where.setdefault(key, []).append(index)
+    same = {}
+    for row, key in named.items():
+        spots = where.get(key, [])
+        if 0 < len(spots) <= (24 if key.startswith("def ") else 1):
+            same[row] = spots
+    return same
+
+
+def _key(line: str) -> str | None:
+    """What a line defines: a function or class, or what it assigns to or is the key of."""
+    name = defined_name(line)
+    if name is not None:
+        return "def " + name
+    found = _ASSIGNED.match(line)
+    return found[1] if found else None
 
 
 def _implicit(
@@ -129,8 +147,9 @@ def _implicit(
     outside = lines[:first] + lines[last + 1 :]
     rest = sum(1 for line in outside if weight(line) >= 0.5)
     full = sum(1 for line in lines if weight(line) >= 0.5)
-    foreign = defines(outside, segment.lines)
-    if (not foreign and (rest <= 0.35 * full or full <= 12)) or rest <= 2:
+    foreign = _names(outside) - _names(segment.lines)
+    fresh = _names(segment.lines) - _names(lines)
+    if len(foreign) <= len(fresh) and (rest <= 0.35 * full or full <= 12 or rest <= 2):
         return [segment], [_ends(segment, lines)]
     cuts = [0]
     for one, two in pairwise(pairs):
@@ -152,6 +171,10 @@ def _implicit(
             ]
         )
     return parts, owned
+
+
+def _names(lines: Sequence[str]) -> set[str]:
+    return {name for line in lines if (name := defined_name(line))}
 
 
 def _ends(segment: Segment, lines: list[str]) -> list[Pair]:

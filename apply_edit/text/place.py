@@ -56,7 +56,7 @@ def anchored(
         end = whole if whole is not None else _grow_down(tail, lines, end, high)
     if segment.after is None and segment.before is not None and high == len(lines):
         rest = lines[end:]
-        if len(rest) <= 3 and not defines(rest, tail) and not _closes(rest):
+        if len(rest) <= max(3, 2 * len(tail)) and not defines(rest, tail) and not _closes(rest):
             end = len(lines)  # markers elsewhere, none here: the file ends like this
     fitted = _fitted(text, pairs, lines)
     if head:

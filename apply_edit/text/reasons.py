@@ -38,6 +38,7 @@ _RESHAPE = re.compile(
     r"\b(?:simplif\w*|refactor\w*|rewrit\w*|replac\w*|merg\w*|inlin\w*|extract\w*|mov(?:e|ing)\b"
     r"|convert\w*|restructur\w*|reorgani[sz]\w*|optimi[sz]\w*|consolidat\w*|split\w*|migrat\w*"
     r"|shorten\w*|condens\w*|encapsulat\w*|switch to|vereinfach\w*|ersetz\w*|ersetz"
+    r"|translat\w*|port(?:ing)?|übersetz\w*|tradu\w*"
     r"|simplifi\w*|rempla\w*|reempla\w*|sustitu\w*|semplific\w*|sostitu\w*)\b"
     r"|упрост|замен|перепи|重构|简化|替换|重写|改写|リファクタ|置き換え",
     re.IGNORECASE,
@@ -67,7 +68,7 @@ def unused(lines: list[str], change: Change) -> bool:
     before = "\n".join(line for line in change.old if not _IMPORT.match(line))
     after = "\n".join(line for line in change.new if not _IMPORT.match(line))
     for line in lines:
-        name = (_WORD.findall(line) or [""])[-1]
+        name = (re.findall(r"\w+", line) or [""])[-1]
         alone = re.compile(rf"(?<![\w.]){re.escape(name)}(?!\w)")
         if not name or alone.search(after) or not alone.search(before):
             return False
@@ -76,7 +77,7 @@ def unused(lines: list[str], change: Change) -> bool:
 
 def _still_imported(line: str, change: Change) -> bool:
     """Whether the output uses the name that an import brought in."""
-    name = (_WORD.findall(line) or [""])[-1]
+    name = (re.findall(r"\w+", line) or [""])[-1]
     alone = re.compile(rf"(?<![\w.]){re.escape(name)}(?!\w)")
     return any(alone.search(text) for text in change.new if not _IMPORT.match(text))
 
@@ -179,6 +180,10 @@ class Reasons:
     def losses(self) -> Iterator[Loss]:
         """Each hunk judged by itself: definitions, imports, ends, comments, size."""
         change = self.change
+        taken = sum(h.b - h.a for h in change.hunks)
+        if taken > 0.9 * len(change.old) > 2 * LARGE and not (self.reshapes or self.removes_code):
+            yield Loss(1, taken, "nearly all of the file")
+            return
         definitions = self._gone_definitions()
         for hunk in change.hunks:
             gone = change.lost(hunk)
@@ -225,32 +230,44 @@ class Reasons:
             return True  # renamed, or written anew
         if 2 * len(put_in) >= hunk.b - hunk.a:
             return True
-        pattern = re.compile(rf"(?<!\w){re.escape(definition.name)}(?!\w)")
-        if len(definition.name) > 2 and self._still_used(definition, pattern):
+        if len(definition.name) > 2 and self._still_used(definition):
             return False
-        if self.removes_code or self._callers_changed(definition, pattern):
+        if self.removes_code or self._callers_changed(definition):
             return True
         return self.reshapes and (self.beside(hunk) or bool(put_in))
 
-    def _still_used(self, definition: Definition, pattern: re.Pattern[str]) -> bool:
-        """Whether the output uses the name, as the original did outside the definition."""
-        inside = range(definition.start, definition.end)
-        return any(
-            pattern.search(line)
-            for index, line in enumerate(self.change.old_text)
-            if index not in inside
-        ) and any(pattern.search(line) for line in self.change.new)
+    @cached_property
+    def _uses(self) -> dict[str, list[int]]:
+        """Per word of the original, the lines that hold it."""
+        found: dict[str, list[int]] = {}
+        for index, line in enumerate(self.change.old_text):
+            for word in set(re.findall(r"\w+", line)):
+                found.setdefault(word, []).append(index)
+        return found
 
-    def _callers_changed(self, definition: Definition, pattern: re.Pattern[str]) -> bool:
-        """Whether another change takes away a use of the name."""
+    @cached_property
+    def _words_now(self) -> set[str]:
+        return {word for line in self.change.new for word in re.findall(r"\w+", line)}
+
+    @cached_property
+    def _taken(self) -> set[int]:
+        """Numbers of the original's lines that the change takes away."""
         change = self.change
+        return {change.old_at[i] for h in change.hunks for i in range(h.a, h.b)}
+
+    def _still_used(self, definition: Definition) -> bool:
+        """Whether the output uses the name, as the original did outside the definition."""
+        word = (re.findall(r"\w+", definition.name) or [""])[-1]
+        inside = range(definition.start, definition.end)
+        return word in self._words_now and any(i not in inside for i in self._uses.get(word, ()))
+
+    def _callers_changed(self, definition: Definition) -> bool:
+        """Whether another change takes away a use of the name."""
+        word = (re.findall(r"\w+", definition.name) or [""])[-1]
         inside = range(definition.lead, definition.end)
         return any(
-            change.old_at[i] not in inside
-            and not self._is_comment(i)
-            and pattern.search(change.old[i])
-            for hunk in change.hunks
-            for i in range(hunk.a, hunk.b)
+            i in self._taken and i not in inside and i not in self._comments
+            for i in self._uses.get(word, ())
         )
 
     def _plain(self, hunk: Hunk, gone: list[int]) -> Loss | None:

@@ -154,6 +154,10 @@ def test_an_answer_that_did_not_end_is_truncated():
     assert codes(PYTHON, EDITED, finished=False) == ["truncated"]
 
 
+def test_a_loop_that_was_stopped_is_called_one():
+    assert codes(PYTHON, EDITED + "    x = 1\n" * 40, finished=False)[0] == "looping"
+
+
 def test_the_line_of_a_sketch_that_is_missing_is_named():
     output = swapped(EDITED, "            raise KeyError(sku)\n", "            return 0\n")
     problems = check(PYTHON, output, finished=True, instruction=None, update=SKETCH, name="a.py")

@@ -14,40 +14,8 @@ from functools import cached_property
 from apply_edit.text.change import Change, Hunk, Loss
 from apply_edit.text.comments import comment_lines
 from apply_edit.text.outline import Definition, defined_name, indent_of, outline
+from apply_edit.text.wording import COMMENTS, REMOVE, REMOVES, REMOVES_CODE, RESHAPES
 
-_REMOVE = (
-    r"(?:remov(?:e[sd]?|ing)|delet(?:e[sd]?|ing)|drop(?:s|ped|ping)?|clean(?:s|ed|ing)?(?: up)?"
-    r"|get(?:ting)? rid of|eliminat(?:e[sd]?|ing)|eras(?:e[sd]?|ing)|discard(?:s|ed|ing)?"
-    r"|prun(?:e[sd]?|ing)|strip(?:s|ped|ping)?|take out|rip out"
-    r"|entfern\w*|l[öo]sch\w*|supprim\w*|retir\w*|enl[eè]v\w*|elimin[ae]\w*|borra\w*|quita\w*"
-    r"|rimuov\w*|togli)"
-)
-_REMOVES = re.compile(rf"\b{_REMOVE}\b|удал|убер|убра|删|移除|去掉|清理|削除|除去", re.IGNORECASE)
-_CODE = (
-    r"(?:(?:functions?|methods?|class(?:es)?|code|definitions?|helpers?|tests?|handlers?|fields?"
-    r"|constants?|endpoints?|features?|modules?|sections?|blocks?|unused|dead|duplicat\w+|deprecated"
-    r"|obsolete|everything)(?!\s+(?:calls?|imports?|comments?))|funktion\w*|methode\w*|fonctions?"
-    r"|m[ée]thodes?|funci[óo]n\w*|m[ée]todos?|funzion\w*|metod\w*|klassen?|c[óo]digo|codice)"
-)
-_REMOVES_CODE = re.compile(
-    rf"\b{_REMOVE}\b(?:\W+\w+){{0,4}}?\W+{_CODE}\b|\b(?:is|are|isn't|aren't) (?:not used|unused)"
-    r"|\bnot used\b|\bdead code\b|удал|убер|убра|删|移除|去掉|清理|削除|除去",
-    re.IGNORECASE,
-)
-_RESHAPE = re.compile(
-    r"\b(?:simplif\w*|refactor\w*|rewrit\w*|replac\w*|merg\w*|inlin\w*|extract\w*|mov(?:e|ing)\b"
-    r"|convert\w*|restructur\w*|reorgani[sz]\w*|optimi[sz]\w*|consolidat\w*|split\w*|migrat\w*"
-    r"|shorten\w*|condens\w*|encapsulat\w*|switch to|vereinfach\w*|ersetz\w*|ersetz"
-    r"|translat\w*|port(?:ing)?|übersetz\w*|tradu\w*"
-    r"|simplifi\w*|rempla\w*|reempla\w*|sustitu\w*|semplific\w*|sostitu\w*)\b"
-    r"|упрост|замен|перепи|重构|简化|替换|重写|改写|リファクタ|置き換え",
-    re.IGNORECASE,
-)
-_COMMENTS = re.compile(
-    r"\b(?:comment\w*|docs?|docstring\w*|documentation|licen[cs]e|header|todo\w*|notes?|kommentar\w*"
-    r"|commentaire\w*|comentario\w*|commenti?)\b|注释|コメント|коммент",
-    re.IGNORECASE,
-)
 _IMPORT = re.compile(
     r"^(?:import\b|from\s+\S+\s+import\b|#\s*include\b|using\b|use\b|require\b"
     r"|const\s+\S+\s*=\s*require\b|export\s+\*)"
@@ -101,10 +69,10 @@ class Reasons:
     def __init__(self, change: Change, instruction: str) -> None:
         self.change = change
         self.instruction = instruction
-        self.removes = _REMOVES.search(instruction) is not None
-        self.removes_code = _REMOVES_CODE.search(instruction) is not None
-        self.reshapes = _RESHAPE.search(instruction) is not None
-        self.says_comments = _COMMENTS.search(instruction) is not None
+        self.removes = REMOVES.search(instruction) is not None
+        self.removes_code = REMOVES_CODE.search(instruction) is not None
+        self.reshapes = RESHAPES.search(instruction) is not None
+        self.says_comments = COMMENTS.search(instruction) is not None
         self.words = {w.lower() for w in _WORD.findall(instruction)}
         self._outline = outline(change.old_text)
         self._comments = comment_lines(change.old_text)
@@ -165,7 +133,7 @@ class Reasons:
             return False
         if self.reshapes or not self.instruction.isascii():
             return True
-        gone = rf"\b{_REMOVE}\b(?:(?!\b(?:from|in|of|inside|within)\b)[^.;]){{0,80}}(?<!\w){name}"
+        gone = rf"\b{REMOVE}\b(?:(?!\b(?:from|in|of|inside|within)\b)[^.;]){{0,80}}(?<!\w){name}"
         renamed = rf"\b(?:renam\w*|call\w*)\b[^.;]{{0,60}}(?<!\w){name}"
         return re.search(f"{gone}|{renamed}", self.instruction, re.IGNORECASE) is not None
 

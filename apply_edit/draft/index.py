@@ -32,41 +32,47 @@ class Match:
 
 
 class Reference:
-    """One indexed sequence: tokens that the output may repeat, all from one source.
+    """One sequence of tokens that the output may repeat, all from one source.
 
-    `count(token)` says how common a token is, so that a newline weighs less than a name.
+    It is indexed as far as it goes when it is first searched, and from there on as it grows.
     `operations` counts table entries made, anchors looked up and tokens compared (for tests).
     """
 
-    __slots__ = ("_counts", "_places", "operations", "source", "tokens")
+    __slots__ = ("_counts", "_indexed", "_places", "operations", "source", "tokens")
 
     def __init__(self, source: Source, tokens: Sequence[int] = ()) -> None:
         self.source = source
-        self.tokens: list[int] = []
+        self.tokens: list[int] = list(tokens)
         self.operations = 0
+        self._indexed = 0
         self._places: list[dict[tuple[int, ...], list[int]]] = [{} for _ in LENGTHS]
         self._counts: dict[int, int] = {}
-        self.extend(tokens)
 
     def __len__(self) -> int:
         return len(self.tokens)
 
     def count(self, token: int) -> int:
-        """How often `token` stands in this sequence."""
+        """How often `token` stands in this sequence: a newline says less than a name."""
+        self._index()
         return self._counts.get(token, 0)
 
     def extend(self, tokens: Sequence[int]) -> None:
-        """Append tokens and index them."""
-        known = self.tokens
-        for token in tokens:
-            known.append(token)
+        """Append tokens."""
+        self.tokens += tokens
+
+    def _index(self) -> None:
+        tokens = self.tokens
+        if self._indexed == len(tokens):
+            return
+        for end in range(self._indexed + 1, len(tokens) + 1):
+            token = tokens[end - 1]
             self._counts[token] = self._counts.get(token, 0) + 1
-            end = len(known)
             for table, length in zip(self._places, LENGTHS, strict=True):
                 if end < length:
                     break
-                table.setdefault(tuple(known[end - length :]), []).append(end)
+                table.setdefault(tuple(tokens[end - length : end]), []).append(end)
                 self.operations += 1
+        self._indexed = len(tokens)
 
     def find(self, context: Sequence[int], near: int, fewest: int = 3) -> list[Match]:
         """Places behind which the end of `context` stood: longest first, then nearest ahead.
@@ -74,6 +80,7 @@ class Reference:
         `near` is the place expected. Shorter anchors are tried until `fewest` places are known.
         A place at the very end of the sequence continues with nothing and is left out.
         """
+        self._index()
         found: dict[int, int] = {}
         for table, length in zip(reversed(self._places), reversed(LENGTHS), strict=True):
             if len(context) < length:

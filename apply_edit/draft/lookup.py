@@ -82,9 +82,9 @@ class CopyProposer:
             merge = Reference("update", [*predicted, *closing])
             self._pointers.insert(0, Pointer(merge, PREDICTED))
         self._successors = Successors()
-        self._successors.extend(file)
-        for part in (instruction, update):
-            self._successors.extend(Reference("update", part))
+        for text in (file, Reference("update", instruction), Reference("update", update)):
+            self._successors.follow(text)
+        self._successors.follow(self._output)
 
     def propose(self, limit: int) -> Draft:
         leader = self._leader()
@@ -94,12 +94,10 @@ class CopyProposer:
         if self._asked and tokens:
             self._score(tokens[0], draft)
         self._asked = []
-        output = self._output
         for token in tokens:
-            output.extend((token,))
+            self._output.extend((token,))
             for pointer in self._pointers:
-                pointer.step(output.tokens)
-        self._successors.extend(output, len(output) - len(tokens))
+                pointer.step(self._output.tokens)
 
     def learn(self, tokens: Sequence[int], tops: Sequence[Sequence[int]]) -> None:
         """After `tokens[i]` the target's best choices were `tops[i]`: guesses for later."""

@@ -39,16 +39,20 @@ class Successor:
 
 
 class Successors:
-    """The adjacency table; filled by `extend` from text and by `learn` from the target."""
+    """The adjacency table; filled from the texts it follows and by `learn` from the target."""
 
-    __slots__ = ("_tables",)
+    __slots__ = ("_tables", "_texts")
 
     def __init__(self) -> None:
+        self._texts: list[tuple[Reference, int]] = []
         # Insertion order is age: the last entry of a context is its latest successor.
         self._tables: list[dict[tuple[int, ...], _Entry]] = [{} for _ in ORDERS]
 
-    def extend(self, reference: Reference, start: int = 0) -> None:
-        """Take in the tokens of `reference` from `start` on."""
+    def follow(self, reference: Reference) -> None:
+        """Take in a reference and all that it grows by. Later ones come before earlier ones."""
+        self._texts.append((reference, 0))
+
+    def _extend(self, reference: Reference, start: int) -> None:
         tokens = reference.tokens
         for place in range(start, len(tokens)):
             token = tokens[place]
@@ -65,11 +69,19 @@ class Successors:
                 if len(entry) > WIDTH:
                     del entry[next(iter(entry))]
 
+    def _catch_up(self) -> None:
+        # Only now: while a pointer is in step nobody asks, and most tokens pass by unasked.
+        for index, (reference, known) in enumerate(self._texts):
+            if known < len(reference):
+                self._extend(reference, known)
+                self._texts[index] = (reference, len(reference))
+
     def learn(self, token: int, tops: Sequence[int]) -> None:
         """The target's best choices after `token` were `tops`, best first.
 
         They rank behind what text says already, and push none of it out.
         """
+        self._catch_up()
         table = self._tables[ORDERS.index(1)]
         entry = table.get((token,), {})
         fresh = [top for top in tops if top not in entry][: WIDTH - len(entry)]
@@ -79,6 +91,7 @@ class Successors:
 
     def after(self, context: Sequence[int]) -> Iterator[Successor]:
         """Distinct tokens that followed the end of `context`, longest context first."""
+        self._catch_up()
         seen: set[int] = set()
         for table, order in zip(self._tables, ORDERS, strict=True):
             key = _context(context, len(context), order)

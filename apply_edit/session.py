@@ -10,12 +10,12 @@ from apply_edit.decode.accept import Greedy, Rule, Sampled
 from apply_edit.decode.loop import decode
 from apply_edit.decode.schedule import AdaptiveSchedule, FixedSchedule
 from apply_edit.decode.stats import Stats
-from apply_edit.decode.types import Draft, Proposer, Schedule, Step, Target
+from apply_edit.decode.types import Draft, Finish, Proposer, Schedule, Step, Target
 from apply_edit.draft.lookup import CopyProposer
 from apply_edit.errors import Refusal, UsageError
 from apply_edit.events import Note, OnEvent, Piece, Stage, Wrote, ignore
-from apply_edit.stream import TextStream, merged
-from apply_edit.target.codec import Backend
+from apply_edit.stream import LONGEST, TextStream, merged
+from apply_edit.target.codec import Backend, Codec
 from apply_edit.target.prompt import Prompt
 from apply_edit.windowed import too_long
 
@@ -146,6 +146,7 @@ class Session:
         )
         stats.total_seconds = perf_counter() - started
         self._figures(stats)
+        self.backend.observe([(s.rows, s.seconds * 1000.0) for s in answer.steps])
         if options.verify:
             self._verify(answer, target, prompt, options, on_event, deadline)
         return answer
@@ -211,9 +212,7 @@ class Session:
             rule=rule,
             stop=codec.stop,
             budget=answer.budget,
-            watch=None
-            if watch is None
-            else lambda tokens: "loop" if watch(codec.decode(tokens)) else None,
+            watch=None if watch is None else _reader(codec, watch),
         ):
             if not answer.steps:
                 answer.stats.first_run_seconds = perf_counter() - started
@@ -268,7 +267,8 @@ class Session:
             tail=prompt.tokens[target.length :],
             rule=options.rule(),
             stop=self.backend.codec.stop,
-            budget=answer.budget,
+            # An answer cut short for its loop would go on here.
+            budget=answer.budget if answer.stats.finish == "stop" else len(answer.tokens),
         ):
             plain.extend(step.tokens)
             on_event(Stage("verify", len(plain), len(answer.tokens), "tokens"))
@@ -303,6 +303,21 @@ def check_draft(name: str) -> None:
     """Raises `UsageError` ``unknown-draft`` for a proposer that does not exist."""
     if name not in ("copy", "none"):
         raise UsageError("unknown-draft", f"there is no draft {name!r}; use copy or none")
+
+
+def _reader(codec: Codec, watch: Callable[[str], bool]) -> Callable[[Sequence[int]], Finish | None]:
+    """Shows `watch` the text of tokens; half a character waits for its other half."""
+    waiting: list[int] = []
+
+    def read(tokens: Sequence[int]) -> Finish | None:
+        waiting.extend(tokens)
+        text = codec.decode(waiting)
+        if text.endswith("\ufffd") and len(waiting) < LONGEST + len(tokens):
+            return None
+        waiting.clear()
+        return "loop" if watch(text) else None
+
+    return read
 
 
 def shared_prefix(a: Sequence[int], b: Sequence[int]) -> int:

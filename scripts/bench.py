@@ -230,13 +230,14 @@ def main() -> None:
 
     ratios: dict[str, list[float]] = {}
     for case in chosen:
-        prompt = ours.prompt(case)
+        question = ours.question(case)
+        prompt = question.prompt
         budget = editor.session.budget(prompt)
         runs: dict[str, Callable[[], Result]] = {
-            "ours": lambda c=case, p=prompt: ours.run(c, p, Options(k=options.k))
+            "ours": lambda q=question: ours.run(q, Options(k=options.k))
         }
         if "plain" in peers:
-            runs["plain"] = lambda c=case, p=prompt: ours.run(c, p, Options(draft="none"))
+            runs["plain"] = lambda q=question: ours.run(q, Options(draft="none"))
         if theirs and "lookup" in peers:
             for k in LOOKUP_K:
                 runs[f"lookup k={k}"] = lambda p=prompt, b=budget, k=k: theirs.run(p, b, k)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from apply_edit.errors import ModelError, UsageError
@@ -14,6 +15,7 @@ from apply_edit.target.tokenizer import HubCodec
 if TYPE_CHECKING:
     import torch
 
+    from apply_edit.draft.drafter import Drafter
     from apply_edit.target.calibrate import Calibration
     from apply_edit.target.engine import Engine
 
@@ -39,6 +41,8 @@ class TorchBackend:
         self._window = int(getattr(config, "max_position_embeddings", 0) or 0)
         self._vocab = int(config.vocab_size)
         self._codec = HubCodec(load_tokenizer(resolved.folder), _ends(config))
+        self._offline = False
+        self._drafters: dict[str, Drafter | None] = {}
         self._engine: Engine | None = None
         self._calibration: Calibration | None = None
 
@@ -63,7 +67,14 @@ class TorchBackend:
         place = _device(device)
         kind = _dtype(dtype, place)
         on_event(Note(f"model {resolved.name} from {resolved.source}, {kind} on {place}"))
-        return cls(resolved, place, kind)
+        backend = cls(resolved, place, kind)
+        backend._offline = offline
+        return backend
+
+    @property
+    def resolved(self) -> Resolved:
+        """The folder of the weights, and the string that changes with them."""
+        return self._resolved
 
     @property
     def name(self) -> str:
@@ -85,6 +96,31 @@ class TorchBackend:
             self._engine = self._load(on_event)
         return self._engine
 
+    def drafter(self, name: str, on_event: OnEvent) -> Drafter | None:
+        """What drafts for the target: ``self`` (its weights in 4 bits) or ``model:NAME``.
+
+        None where this machine or model has no such thing. Loaded at the first call and kept.
+        Raises `ModelError` ``vocab-mismatch`` and those of loading a model.
+        """
+        if name not in self._drafters:
+            from apply_edit.target import drafting
+
+            kind, _, model = name.partition(":")
+            if kind == "self":
+                engine = self.target(on_event)
+                self._drafters[name] = drafting.self_drafter(engine, self._resolved, on_event)
+            else:
+                self._drafters[name] = drafting.model_drafter(
+                    model,
+                    self.name,
+                    self._codec,
+                    device=self._device,
+                    dtype=self._dtype,
+                    offline=self._offline,
+                    on_event=on_event,
+                )
+        return self._drafters[name]
+
     def facts(self) -> dict[str, str | int]:
         return {
             "model": self._resolved.name,
@@ -97,6 +133,13 @@ class TorchBackend:
     def costs(self) -> Sequence[tuple[int, float]] | None:
         return self._calibration.costs if self._calibration else None
 
+    def observe(self, passes: Sequence[tuple[int, float]]) -> None:
+        """Forget a cost table that this run has shown to be outdated; the next run measures."""
+        from apply_edit.target import calibrate
+
+        if self._calibration and calibrate.outdated(self._calibration, passes):
+            self._kept().unlink(missing_ok=True)
+
     def _load(self, on_event: OnEvent) -> Engine:
         from apply_edit.target import calibrate
         from apply_edit.target.engine import Engine
@@ -108,7 +151,7 @@ class TorchBackend:
         on_event(Stage("load", 0, None, "tensors"))
         fill(self._model, folder, dtype=self._dtype, device=self._device, on_event=on_event)
         engine = Engine(self._model, window=self._window)
-        kept = cache_root() / "calibration" / self._calibration_name()
+        kept = self._kept()
         found = calibrate.load(kept)
         if found is None:
             found = calibrate.calibrate(engine, vocab=self._vocab, on_event=on_event)
@@ -123,10 +166,12 @@ class TorchBackend:
         )
         return engine
 
-    def _calibration_name(self) -> str:
+    def _kept(self) -> Path:
+        """Where the calibration of these weights on this device is kept."""
         kind = str(self._dtype).removeprefix("torch.")
         place = str(self._device).replace(":", "")
-        return f"{self._resolved.weights_id}-{kind}-{place}.json"
+        name = f"{self._resolved.weights_id}-{kind}-{place}.json"
+        return cache_root() / "calibration" / name
 
 
 def _ends(config: Any) -> list[int]:

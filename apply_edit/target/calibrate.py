@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import os
 import platform
-import statistics
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -27,7 +27,8 @@ ROWS = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256, 320)
 """Up to the widest pass there is: a chunk's worth of draft and the tail of the prompt."""
 CONTEXT = 600
 STALE_DAYS = 60
-FORMAT = 4
+TOO_FAST = 0.6
+FORMAT = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,12 +61,12 @@ def calibrate(engine: Engine, *, vocab: int, on_event: OnEvent = ignore) -> Cali
         row_ids = ids[CONTEXT : CONTEXT + rows]
         engine.score(row_ids)
         times = []
-        for _ in range(3 if rows <= 32 else 1):
+        for _ in range(3 if rows <= 64 else 2):
             started = perf_counter()
             scores = engine.score(row_ids)
             scores.greedy()
             times.append(perf_counter() - started)
-        costs.append((rows, statistics.median(times) * 1000.0))
+        costs.append((rows, min(times) * 1000.0))
         agree[rows] = torch.equal(scores.logits, reference[:rows])
     on_event(Stage("calibrate", len(ROWS), len(ROWS), "passes"))
     engine.reset(0)
@@ -89,13 +90,32 @@ def _least(agree: dict[int, bool]) -> int | None:
 
 
 def _rising(costs: list[tuple[int, float]]) -> tuple[tuple[int, float], ...]:
-    """The table with noise taken out that would make a wider pass seem cheaper."""
+    """The table with a busy machine's noise taken out.
+
+    No pass costs more than a wider one, nor than two of half its rows.
+    """
     cheapest = float("inf")
-    rising = []
+    table: dict[int, float] = {}
     for rows, ms in reversed(costs):
-        cheapest = min(cheapest, ms)
-        rising.append((rows, round(cheapest, 3)))
-    return tuple(reversed(rising))
+        table[rows] = cheapest = min(cheapest, ms)
+    for rows in sorted(table):
+        half = min((r for r in table if 2 * r >= rows), default=rows)
+        if half < rows:
+            table[rows] = min(table[rows], 2 * table[half])
+    return tuple((rows, round(table[rows], 3)) for rows in sorted(table))
+
+
+def outdated(calibration: Calibration, passes: Sequence[tuple[int, float]]) -> bool:
+    """Whether passes (rows, milliseconds) ran so much faster than the table that it must have
+    been measured on a busier machine. Slower ones prove nothing: the machine is busy now.
+    """
+    known = dict(calibration.costs)
+    faster = [
+        ms < TOO_FAST * known[min(r for r in known if r >= rows)]
+        for rows, ms in passes
+        if rows <= max(known)
+    ]
+    return len(faster) >= 4 and sum(faster) > len(faster) / 2
 
 
 def usable_spans(engine: Engine) -> tuple[int, ...]:

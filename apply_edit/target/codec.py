@@ -63,3 +63,7 @@ class Backend(Protocol):
     def costs(self) -> Sequence[tuple[int, float]] | None:
         """Measured (rows, milliseconds) of a pass, or None where it was never measured."""
         ...
+
+    def observe(self, passes: Sequence[tuple[int, float]]) -> None:
+        """Be told what passes of a run cost: (rows, milliseconds) each."""
+        ...

@@ -49,6 +49,19 @@ def test_the_least_agreeing_width() -> None:
 
 def test_noise_never_makes_a_wider_pass_cheaper() -> None:
     assert calibrate._rising([(1, 5.0), (2, 3.0), (4, 4.0)]) == ((1, 3.0), (2, 3.0), (4, 4.0))
+    # Nor one pass dearer than two of half its rows.
+    table = calibrate._rising([(64, 3.0), (96, 9.0), (128, 40.0), (256, 900.0)])
+    assert table == ((64, 3.0), (96, 6.0), (128, 6.0), (256, 12.0))
+
+
+def test_a_table_measured_on_a_busy_machine_is_outdated() -> None:
+    table = calibrate.Calibration(((1, 100.0), (8, 120.0), (64, 900.0)), Widths(), "bit")
+    usual = [(1, 95.0), (5, 130.0), (64, 800.0), (30, 700.0), (1, 300.0)]
+    assert not calibrate.outdated(table, usual)
+    assert not calibrate.outdated(table, [(rows, ms * 9) for rows, ms in usual])
+    assert calibrate.outdated(table, [(rows, ms / 3) for rows, ms in usual])
+    assert not calibrate.outdated(table, [(1, 1.0)])
+    assert not calibrate.outdated(table, [(500, 1.0)] * 9)
 
 
 def test_kept_and_read_back(tmp_path: Path, found: calibrate.Calibration) -> None:

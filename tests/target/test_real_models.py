@@ -10,7 +10,7 @@ import torch
 from apply_edit.editor import Editor, Request
 from apply_edit.session import Options
 from apply_edit.target.backend import TorchBackend, _cpu_has_bf16
-from apply_edit.text.document import Document
+from apply_edit.target.catalog import DEFAULT_MODEL
 
 pytestmark = [
     pytest.mark.model,
@@ -18,7 +18,6 @@ pytestmark = [
 ]
 
 FIXTURE = Path(__file__).parents[2] / "fixtures" / "inventory"
-INSTRUCTION = (FIXTURE / "instruction.txt").read_text(encoding="utf-8")
 
 
 @pytest.fixture(scope="module", params=["qwen2.5-coder-0.5b", "qwen2.5-coder-1.5b"])
@@ -31,10 +30,7 @@ def test_blocks_are_bit_equal_to_single_steps(editor: Editor) -> None:
     assert isinstance(backend, TorchBackend)
     engine = backend.target(lambda event: None)
     assert backend.facts()["exact"] == "bit"
-    original = (FIXTURE / "inventory.py").read_bytes()
-    document = Document.from_bytes(original)
-    prompt, _ = editor.prompt(b"", document, b"", Request(instruction=INSTRUCTION))
-    ids = prompt.tokens[:200]
+    ids = backend.codec.encode((FIXTURE / "inventory.py").read_text(encoding="utf-8"))[:200]
 
     def scored(sizes: list[int]) -> torch.Tensor:
         engine.reset(160)
@@ -64,13 +60,19 @@ def test_a_real_edit_is_verified(editor: Editor) -> None:
         "\n\n"
         "def perimeter(width, height):\n"
         '    """The way around a rectangle."""\n'
+        "    return width + height\n"
+    )
+    sketch = (
+        "# ... existing code ...\n\n\n"
+        "def perimeter(width, height):\n"
+        '    """The way around a rectangle."""\n'
         "    return 2 * (width + height)\n"
     )
     result = editor.edit(
-        before.encode(),
-        Request(instruction="Rename the function area to surface.", name="shapes.py"),
-        Options(verify=True),
+        before.encode(), Request(update=sketch, name="shapes.py"), Options(verify=True)
     )
     assert result.stats.verified is True
-    assert result.stats.passes < result.stats.output_tokens
-    assert result.output.decode() == before.replace("def area", "def surface")
+    assert result.stats.passes < result.stats.output_tokens / 3
+    assert b"    return 2 * (width + height)\n" in result.output
+    if editor.backend.name == DEFAULT_MODEL:  # the small one may lose a blank line
+        assert result.output.decode() == before.replace("width + height", "2 * (width + height)")

@@ -32,6 +32,9 @@ RUN = (0.20, 0.35, 0.45, 0.52, 0.60, 0.68, 0.74, 0.80, 0.84, 0.86, 0.90, 0.92)
 """Chance that a run which has agreed for so many tokens agrees for one more."""
 LIKELY = 0.5
 """A run this likely to go on may use more rows than are free."""
+SIDE = 0.03
+"""What a side branch has to promise beside its rows' price: it has an attention of its own, which
+costs about so much of a pass."""
 STRENGTH = 6.0
 """How many trials the starting chance of a kind counts for."""
 PATIENCE = 4.0
@@ -150,11 +153,16 @@ def tree(
 ) -> tuple[tuple[int, ...], Candidate | None, tuple[Branch, ...]]:
     """The likeliest chain, its candidate, and side branches, about `rows` rows in all.
 
-    Rows are given out in order of their chance to be accepted, none below `price`. No chain is
-    longer than `longest`; `allowed` cuts one before a token that must not be drafted.
+    `found` comes likeliest first. Rows are given out in order of their chance to be accepted,
+    none below `price`. No chain is longer than `longest`; `allowed` cuts one before a token that
+    must not be drafted.
     """
     lengths = [0] * len(found)
-    open_ = {index: candidate.chance for index, candidate in enumerate(found)}
+    open_ = {
+        index: candidate.chance
+        for index, candidate in enumerate(found)
+        if not index or candidate.chance >= price + SIDE
+    }
     spent = 0
     while open_ and longest > 0:
         index = max(open_, key=lambda i: (open_[i], -i))

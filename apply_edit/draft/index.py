@@ -89,9 +89,11 @@ class Reference:
             places = table.get(tuple(context[-length:]))
             if places is None:
                 continue
-            middle = bisect_left(places, near)
-            for place in places[max(0, middle - BEHIND) : middle + AHEAD]:
-                if place not in found and place < len(self.tokens):
+            # Only the last place may be the end of the sequence.
+            known = len(places) - (places[-1] == len(self.tokens))
+            middle = bisect_left(places, near, 0, known)
+            for place in places[max(0, middle - BEHIND) : min(known, middle + AHEAD)]:
+                if place not in found:
                     found[place] = self._measure(context, place, length)
             if len(found) >= fewest:
                 break

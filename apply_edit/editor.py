@@ -230,6 +230,11 @@ def _judge(view: _View, question: Question, answer: Answer, request: Request) ->
         update=question.update,
         name=request.name,
     )
+    if answer.stats.finish == "loop" and not any(p.code == "looping" for p in problems):
+        # Seen while it was written and no more now: still, it is not whole.
+        problems.append(
+            guard.Problem("looping", "the answer repeats itself to no end; try another model")
+        )
     more = {}
     if answer.stats.finish == "length":
         more["truncated"] = f" (it stopped at its budget of {answer.budget:,} tokens)"

@@ -8,7 +8,7 @@ from apply_edit.decode.types import Source, Step
 from apply_edit.events import Piece
 from apply_edit.target.codec import Codec
 
-_LONGEST = 16
+LONGEST = 16
 """Tokens after which bytes that form no character are not one that is still to be finished."""
 
 
@@ -26,7 +26,7 @@ class TextStream:
             self._waiting.extend(run.tokens)
             self._source = run.source
             text = self._codec.decode(self._waiting)
-            if text.endswith("\ufffd") and len(self._waiting) < _LONGEST + len(run.tokens):
+            if text.endswith("\ufffd") and len(self._waiting) < LONGEST + len(run.tokens):
                 continue
             self._waiting.clear()
             pieces.append(Piece(run.source, text))

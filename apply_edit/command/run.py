@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Mapping
 
 from apply_edit.command.answer import encode, entry
@@ -16,6 +17,7 @@ from apply_edit.command.words import count, name, nearest, quote
 from apply_edit.config import Settings, differing, merge
 from apply_edit.editor import Edit, Editor, Options
 from apply_edit.errors import ApplyEditError, UsageError
+from apply_edit.events import Note
 from apply_edit.target.catalog import DEFAULT_MODEL
 
 
@@ -27,7 +29,7 @@ def run(order: Order, streams: Streams, environ: Mapping[str, str] | None = None
     environ = os.environ if environ is None else environ
     order.check_sense()
     settings = _settings(order, environ)
-    _check_codes(settings)
+    _check_values(settings)
     voice = voice_of(settings, streams, environ)
     _explain(settings, voice)
     # Where -v has the user's eye, what libraries print may be of use; else it is noise.
@@ -62,17 +64,26 @@ def _settings(order: Order, environ: Mapping[str, str]) -> Settings:
     return settings
 
 
-def _check_codes(settings: Settings) -> None:
-    """A misspelt --allow would be met only after the whole edit."""
+def _check_values(settings: Settings) -> None:
+    """Values whose fault would else be met only after torch is loaded, or after the edit."""
     from apply_edit.command.complete import refusals
 
+    known = refusals()
     for code in settings.allow:
-        if code not in refusals():
-            raise UsageError(
-                "bad-value",
-                f"--allow knows no code {quote(code)}"
-                f"{nearest(code, refusals()) or '; it takes ' + ', '.join(refusals())}",
-            )
+        if code not in known:
+            hint = nearest(code, known) or f"; it takes {', '.join(known)}"
+            raise UsageError("bad-value", f"--allow knows no code {quote(code)}{hint}")
+    for flag, value, pattern, right in (
+        (
+            "--device",
+            settings.device,
+            r"auto|cpu|mps|cuda(:\d+)?",
+            "auto, cpu, cuda, cuda:N or mps",
+        ),
+        ("--draft", settings.draft, r"copy|none|heads|self|model:.+", "copy or none"),
+    ):
+        if not re.fullmatch(pattern, value):
+            raise UsageError("bad-value", f"{flag} takes {right}, not {quote(value)}")
 
 
 def _explain(settings: Settings, voice: Voice) -> None:
@@ -116,6 +127,11 @@ def _edit_all(
                 watch.begin(job.shown)
             try:
                 result = editor.edit(job.data, job.request, options, watch)
+                if settings.verbose:
+                    from apply_edit.show.explain import explain
+
+                    for line in explain(result.stats, result.steps, editor.backend.costs()):
+                        watch(Note(line))
             except ApplyEditError as error:
                 if len(jobs) > 1:
                     named(error, job.shown)

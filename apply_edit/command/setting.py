@@ -59,7 +59,7 @@ SETTINGS: tuple[Setting, ...] = (
     Setting("model", "text"),
     Setting("revision", "text"),
     Setting("device", "text"),
-    Setting("dtype", "text"),
+    Setting("dtype", "choice", choices=("auto", "bfloat16", "float16", "float32")),
     Setting("max-new-tokens", "whole", low=1),
     Setting("temperature", "number", low=0),
     Setting("top-p", "number", low=0, high=1, open_low=True),

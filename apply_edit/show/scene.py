@@ -46,6 +46,7 @@ class Scene:
     k: int = 0
     position: float = 0.0
     seconds: float = 0.0
+    seconds_at: float = 0.0
     remaining: Remaining = field(default_factory=Remaining)
 
     def begin(self, file: str) -> None:
@@ -69,13 +70,14 @@ class Scene:
         if event.rejected:
             self.rejected, self.rejected_at = event.rejected[:WIDEST_LINE], now
         self.passes += 1
-        self.tokens = event.tokens
+        # Not the event's count: an edit made part by part begins to count anew in each.
+        self.tokens += len(step.tokens)
         self.drafted += step.drafted
         self.accepted += step.accepted
         self.k = step.k
         # A proposer that looks back in the file must not make the bar run back.
         self.position = max(self.position, min(1.0, event.position))
-        self.seconds = event.seconds
+        self.seconds, self.seconds_at = event.seconds, now
         seconds = step.seconds + step.draft_seconds
         self.remaining.add(len(step.tokens), step.accepted, seconds, self.position)
 
@@ -95,7 +97,7 @@ class Scene:
         if self.stage is not None or not self.passes:
             foot = [self._stage_line(width, look, now)]
         else:
-            foot = [self._bar_line(width, look), self._figures(width, look)]
+            foot = [self._bar_line(width, look), self._figures(width, look, now)]
         head = [self._head(width, look)]
         if height < 4:
             return [cut(line, width) for line in foot[:height]]
@@ -143,12 +145,13 @@ class Scene:
         bar = look.bar(min(50, room), self.position) if room >= 4 else []
         return [*bar, (words, "")]
 
-    def _figures(self, width: int, look: Look) -> Line:
+    def _figures(self, width: int, look: Look, now: float) -> Line:
         per_pass = self.tokens / self.passes
         parts = [f"{self.tokens:,} tokens", f"{per_pass:.1f}/pass"]
         if self.drafted:
             parts.append(f"{100 * self.accepted / self.drafted:.0f} % accepted")
-        parts += [f"k {self.k}", duration(self.seconds)]
+        # The clock runs on while a slow pass is under way.
+        parts += [f"k {self.k}", duration(self.seconds + max(0.0, now - self.seconds_at))]
         while len(parts) > 1 and len(look.dot.join(parts)) > width:
             parts.pop(-2 if len(parts) > 2 else -1)
         return [(look.dot.join(parts), "faint")]

@@ -31,8 +31,8 @@ def shown(terminal: Emulator, *events: Event, file: str = "src/inventory.py") ->
     clock = Clock()
     live = Live(terminal, file, "qwen2.5-coder-1.5b", clock=clock)
     for event in events:
-        live(event)
         clock.now += 0.1
+        live(event)
         live.draw()
     return terminal.lines
 
@@ -241,6 +241,18 @@ def test_a_quiet_stretch_still_moves() -> None:
     clock.now += 0.2
     live.draw()
     assert terminal.lines != first
+
+
+def test_the_clock_runs_on_during_a_slow_pass() -> None:
+    terminal = Emulator(60, 10)
+    clock = Clock()
+    live = Live(terminal, "a.py", clock=clock)
+    live(wrote(("copy", "x\n"), elapsed=3.0))
+    live.draw()
+    assert terminal.lines[-1].endswith(" 3 s")
+    clock.now += 5
+    live.draw()
+    assert terminal.lines[-1].endswith(" 8 s")
 
 
 def test_nothing_is_drawn_twice_for_one_state() -> None:

@@ -7,6 +7,7 @@ import pytest
 from apply_edit.decode.stats import Stats
 from apply_edit.decode.types import Run, Step
 from apply_edit.show.diff import painted
+from apply_edit.show.explain import drafts, explain
 from apply_edit.show.look import Look
 from apply_edit.show.summary import changed_lines, columns, figures, speedup, summary
 
@@ -99,3 +100,22 @@ def test_a_painted_diff_is_the_diff_with_styles() -> None:
     import re
 
     assert re.sub(rb"\x1b\[[0-9;]*m", b"", text) == patch
+
+
+def test_what_verbose_runs_explain() -> None:
+    steps = [step(1, 1, 0.1), step(33, 40, 0.4)]
+    stats = made(*steps)
+    stats.exact, stats.dtype, stats.device, stats.threads = "bit", "bfloat16", "cpu", 2
+    stats.floor_seconds = 4.2
+    text = "\n".join(explain(stats, steps, [(1, 84.0), (64, 540.4)]))
+    assert "ran m bfloat16 on cpu, 2 threads" in text
+    assert "agree to the bit" in text
+    assert "1: 84, 64: 540" in text
+    assert "0/0 32/39" in text
+    assert "2.00 times that" in text
+
+
+def test_long_runs_are_thinned_out() -> None:
+    text = drafts([step(1, 1, 0.1)] * 100)
+    assert text.count("0/0") == 20
+    assert text.endswith("(every 5th of 100)")

@@ -31,7 +31,7 @@ RESUMED = 0.03
 RUN = (0.20, 0.35, 0.45, 0.52, 0.60, 0.68, 0.74, 0.80, 0.84, 0.86, 0.90, 0.92)
 """Chance that a run which has agreed for so many tokens agrees for one more."""
 LIKELY = 0.5
-"""A run this likely to go on may use more rows than are free."""
+"""A main chain this likely to hold may use more rows than are free."""
 SIDE = 0.03
 """What a side branch has to promise beside its rows' price: it has an attention of its own, which
 costs about so much of a pass."""
@@ -167,8 +167,10 @@ def tree(
     while open_ and longest > 0:
         index = max(open_, key=lambda i: (open_[i], -i))
         chance = open_.pop(index)
-        if chance < price or (spent >= rows and chance < LIKELY):
+        if chance < price:
             break
+        if spent >= rows and (index or chance < LIKELY):
+            continue
         candidate = found[index]
         lengths[index] += 1
         spent += 1

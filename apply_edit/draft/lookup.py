@@ -49,7 +49,7 @@ class CopyProposer:
     (5, 6, 7, 8, 9)
     >>> proposer.observe([5, 1], proposer.propose(8), 1)  # 6 was replaced by 1
     >>> proposer.propose(8).tokens
-    (7, 8, 9)
+    (7, 8)
     """
 
     def __init__(

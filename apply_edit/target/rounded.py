@@ -19,10 +19,13 @@ from torch import Tensor
 from apply_edit.events import Note, OnEvent, Stage, ignore
 from apply_edit.target.engine import Engine
 from apply_edit.target.lean import HEAD, LeanTarget, parts
+from apply_edit.target.memory import available_bytes
 from apply_edit.target.quantised import GROUP, FourBits, can_quantise, fits, quantise
 from apply_edit.target.shards import open_shards
 
 FORMAT = 1
+ROOM = 500_000_000
+"""Bytes to leave free: what rounding needs on the way, and the caches of a middling file."""
 Shapes = Mapping[str, tuple[int, int]]
 
 
@@ -43,12 +46,16 @@ def lean(
     if not all(fits(*shape) for name, shape in shapes.items() if name != HEAD):
         return None
     shapes = {name: shape for name, shape in shapes.items() if fits(*shape)}
+    size = sum(rows * columns for rows, columns in shapes.values()) * 5 // 8
+    free = available_bytes()
+    if free is not None and size + ROOM > free:
+        on_event(Note(f"no room for {size / 1e9:.1f} GB of weights in 4 bits"))
+        return None
     weights = None if kept is None else load(kept, shapes, dtype)
     if weights is None:
         weights = round_all(engine.model, folder, {n: paths[n] for n in shapes}, dtype, on_event)
         if kept is not None:
             save(kept, weights, dtype)
-    size = sum(weight.nbytes for weight in weights.values())
     on_event(Note(f"the weights in 4 bits for drafting: {size / 1e9:.1f} GB more"))
     return LeanTarget(engine, weights)
 

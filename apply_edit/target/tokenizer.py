@@ -39,6 +39,12 @@ class HubCodec:
         return self._with_control(before), self._with_control(behind)
 
     @property
+    def vocabulary(self) -> dict[str, int]:
+        """Every token's text as the tokenizer writes it, and its id."""
+        found: dict[str, int] = self._tokenizer.get_vocab()
+        return found
+
+    @property
     def stop(self) -> frozenset[int]:
         return self._stop
 

@@ -1,0 +1,62 @@
+"""Drafters for a loaded target: its own weights in 4 bits, or a smaller model."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import torch
+
+from apply_edit.draft.model import ModelDrafter, check_vocabulary
+from apply_edit.draft.self import SelfDrafter
+from apply_edit.events import Note, OnEvent
+from apply_edit.target.engine import Engine
+from apply_edit.target.load import Resolved
+from apply_edit.target.rounded import lean
+from apply_edit.target.store import cache_root
+from apply_edit.target.tokenizer import HubCodec
+
+
+def self_drafter(engine: Engine, resolved: Resolved, on_event: OnEvent) -> SelfDrafter | None:
+    """The target's own weights in 4 bits; None, with a note, where this machine has none."""
+    narrow = lean(engine, resolved.folder, rounded_path(resolved, engine.shape[3]), on_event)
+    if narrow is None:
+        on_event(Note("no weights in 4 bits on this machine or for this model: copying alone"))
+        return None
+    return SelfDrafter(narrow)
+
+
+def model_drafter(
+    name: str,
+    target: str,
+    codec: HubCodec,
+    *,
+    device: torch.device,
+    dtype: torch.dtype,
+    offline: bool,
+    on_event: OnEvent,
+) -> ModelDrafter:
+    """Model `name` as the draft of `target`, whose tokenizer is `codec`.
+
+    Raises `ModelError` ``vocab-mismatch``, and whatever finding and loading a model raises.
+    """
+    from apply_edit.target.backend import TorchBackend
+
+    backend = TorchBackend.open(
+        name,
+        revision=None,
+        device=str(device),
+        dtype=str(dtype).removeprefix("torch."),
+        offline=offline,
+        on_event=on_event,
+    )
+    known = check_vocabulary(codec.vocabulary, backend.codec.vocabulary, target, name)
+    wide = backend.target(on_event)
+    resolved = backend.resolved
+    narrow = lean(wide, resolved.folder, rounded_path(resolved, dtype), on_event)
+    return ModelDrafter(wide, known, narrow)
+
+
+def rounded_path(resolved: Resolved, dtype: torch.dtype) -> Path:
+    """Where a model's weights in 4 bits are kept."""
+    kind = str(dtype).removeprefix("torch.")
+    return cache_root() / "four-bit" / f"{resolved.weights_id}-{kind}.safetensors"

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from apply_edit.decode.stats import Stats
 from apply_edit.decode.types import Step
+from apply_edit.show.report import PROMISES
 
 SHOWN = 24
 """Passes that are listed one by one; longer runs are thinned out evenly."""
@@ -18,12 +19,8 @@ def explain(
     ran = [stats.model, stats.dtype, f"on {stats.device}" if stats.device else ""]
     threads = f", {stats.threads} threads" if stats.threads > 1 else ""
     yield f"ran {' '.join(filter(None, ran))}{threads}"
-    promise = {
-        "bit": "drafting cannot change the output: passes of every size used here agree to the bit",
-        "": "",
-    }.get(stats.exact, f"exactness of drafting here: {stats.exact}")
-    if promise:
-        yield promise
+    if stats.exact:
+        yield PROMISES.get(stats.exact, f"exactness here: {stats.exact}")
     if costs:
         table = ", ".join(f"{rows}: {ms:.0f}" for rows, ms in costs)
         yield f"a pass costs, in milliseconds by its rows: {table}"

@@ -109,7 +109,7 @@ def test_what_verbose_runs_explain() -> None:
     stats.floor_seconds = 4.2
     text = "\n".join(explain(stats, steps, [(1, 84.0), (64, 540.4)]))
     assert "ran m bfloat16 on cpu, 2 threads" in text
-    assert "agree to the bit" in text
+    assert "bit for bit" in text
     assert "1: 84, 64: 540" in text
     assert "0/0 32/39" in text
     assert "2.00 times that" in text

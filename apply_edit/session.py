@@ -175,16 +175,19 @@ class Session:
         if options.draft == "none" or options.k == 0:
             return Silent(), FixedSchedule(0)
         codec = self.backend.codec
+        schedule = AdaptiveSchedule(self.backend.costs(), most=MOST)
         proposer = CopyProposer(
             prompt.reference,
             update=prompt.update,
             instruction=prompt.instruction,
             predicted=None if predicted is None else codec.encode(predicted + prompt.closing_text),
             forbidden=codec.stop,
+            free=schedule.cost.free_rows,
+            price=schedule.cost.row_price,
         )
         if options.k is not None:
             return proposer, FixedSchedule(min(options.k, MOST))
-        return proposer, AdaptiveSchedule(self.backend.costs(), most=MOST)
+        return proposer, schedule
 
     def _decode(
         self,

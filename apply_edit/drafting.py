@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Protocol, runtime_checkable
 
-from apply_edit.decode.schedule import AdaptiveSchedule, CostTable
+from apply_edit.decode.schedule import AdaptiveSchedule, FixedSchedule
 from apply_edit.decode.types import Draft, Proposer, Schedule
 from apply_edit.draft.chain import ChainProposer
 from apply_edit.draft.combine import CombinedProposer, CombinedSchedule
 from apply_edit.draft.drafter import Drafter
 from apply_edit.errors import UsageError
 from apply_edit.events import OnEvent
+from apply_edit.target.codec import Backend
+from apply_edit.target.prompt import Prompt
 
 MODEL = "model:"
-TRUST = {"self": 0.9, "model": 0.6}
-"""How much likelier than stated a first guess of a drafter is taken to hold."""
+SELF_TRUST, MODEL_TRUST = 0.9, 0.6
+"""How much likelier than stated the first guesses of a drafter are taken to hold."""
 
 
 @runtime_checkable
@@ -45,31 +47,43 @@ def check_draft(name: str) -> None:
     )
 
 
-def learned(
+def open_drafter(backend: Backend, name: str, on_event: OnEvent) -> Drafter | None:
+    """The drafter that `name` asks for beside copying; None where it asks for none, or for
+    ``self`` or ``auto`` on a machine or model that has none.
+
+    Raises `UsageError` ``no-draft-model`` where the backend cannot have another model beside it,
+    and what loading one raises.
+    """
+    wanted = "self" if name == "auto" else name
+    if wanted in ("copy", "none"):
+        return None
+    if not isinstance(backend, Drafting):
+        if wanted == "self":
+            return None
+        raise UsageError(
+            "no-draft-model", f"{backend.name} runs without a draft model; use --draft copy"
+        )
+    return backend.drafter(wanted, on_event)
+
+
+def beside_copying(
     drafter: Drafter,
-    prompt: Sequence[int],
-    schedule: Schedule,
-    copy: Proposer | None,
-    reference: Sequence[int],
-    *,
     name: str,
-    forbidden: frozenset[int],
+    prompt: Prompt,
+    copy: Proposer | None,
+    schedule: AdaptiveSchedule,
+    forbidden: Collection[int],
     k: int | None = None,
 ) -> tuple[Proposer, Schedule]:
-    """`drafter` behind `prompt`, with `copy` where there is one, under `schedule`."""
-    cost = schedule.cost if isinstance(schedule, AdaptiveSchedule) else CostTable()
+    """`drafter` inside edits and `copy` everywhere else; without `copy`, the drafter everywhere.
+
+    `k` fixes the length of all drafts.
+    """
+    trust = MODEL_TRUST if name.startswith(MODEL) else SELF_TRUST
     chain = ChainProposer(
-        drafter,
-        prompt,
-        cost,
-        forbidden=forbidden,
-        trust=TRUST[name.partition(":")[0]],
-        k=k,
+        drafter, prompt.tokens, schedule.cost, forbidden=forbidden, trust=trust, k=k
     )
-    if copy is None:
-        return chain, CombinedSchedule(schedule)
-    if isinstance(schedule, AdaptiveSchedule):
-        proposer = CombinedProposer(copy, chain, reference, cost, schedule.scale)
-    else:
-        proposer = CombinedProposer(copy, chain, reference, cost)
-    return proposer, CombinedSchedule(schedule)
+    proposer: Proposer = chain
+    if copy is not None:
+        proposer = CombinedProposer(copy, chain, prompt.reference, schedule.cost, schedule.scale)
+    return proposer, CombinedSchedule(schedule if k is None else FixedSchedule(k))

@@ -10,9 +10,12 @@ from apply_edit.decode.accept import Greedy, Rule, Sampled
 from apply_edit.decode.loop import decode
 from apply_edit.decode.schedule import AdaptiveSchedule, FixedSchedule
 from apply_edit.decode.stats import Stats
-from apply_edit.decode.types import Draft, Finish, Proposer, Schedule, Step, Target
+from apply_edit.decode.types import Finish, Proposer, Schedule, Step, Target
+from apply_edit.draft.drafter import Drafter
 from apply_edit.draft.lookup import CopyProposer
-from apply_edit.errors import Refusal, UsageError
+from apply_edit.draft.model import ModelDrafter
+from apply_edit.drafting import Silent, beside_copying, check_draft, open_drafter
+from apply_edit.errors import Refusal
 from apply_edit.events import Note, OnEvent, Piece, Stage, Wrote, ignore
 from apply_edit.stream import LONGEST, TextStream, merged
 from apply_edit.target.codec import Backend, Codec
@@ -124,13 +127,16 @@ class Session:
         deadline = None if options.timeout is None else started + options.timeout
         self.backend.frame(prompt.closing_text)
         target = self.backend.target(on_event)
+        drafter = open_drafter(self.backend, options.draft, on_event)
         stats.load_seconds = self._load_seconds + perf_counter() - started
         self._load_seconds = 0.0
         started = perf_counter()
         tail = self._prefill(target, prompt.tokens, on_event, deadline)
+        if isinstance(drafter, ModelDrafter):
+            drafter.read(prompt.tokens, lambda done, total: _check_time(deadline))
         stats.prompt_tokens = len(prompt.tokens)
         stats.prefill_seconds = perf_counter() - started
-        proposer, schedule = self._drafting(prompt, options, predicted)
+        proposer, schedule = self._drafting(prompt, options, predicted, drafter)
         self._decode(
             answer,
             target,
@@ -169,7 +175,7 @@ class Session:
         return list(tokens[target.length :])
 
     def _drafting(
-        self, prompt: Prompt, options: Options, predicted: str | None
+        self, prompt: Prompt, options: Options, predicted: str | None, drafter: Drafter | None
     ) -> tuple[Proposer, Schedule]:
         """The proposer and the schedule that the options name."""
         if options.draft == "none" or options.k == 0:
@@ -185,6 +191,10 @@ class Session:
             free=schedule.cost.free_rows,
             price=schedule.cost.row_price,
         )
+        if drafter is not None:
+            return beside_copying(
+                drafter, options.draft, prompt, proposer, schedule, codec.stop, options.k
+            )
         if options.k is not None:
             return proposer, FixedSchedule(min(options.k, MOST))
         return proposer, schedule
@@ -290,22 +300,6 @@ class Session:
                 f"{codec.decode(plain[place : place + 1])!r}); please report this with the output "
                 "of -v",
             )
-
-
-class Silent:
-    """Drafts nothing: plain decoding."""
-
-    def propose(self, limit: int) -> Draft:
-        return Draft()
-
-    def observe(self, tokens: Sequence[int], draft: Draft, accepted: int) -> None:
-        pass
-
-
-def check_draft(name: str) -> None:
-    """Raises `UsageError` ``unknown-draft`` for a proposer that does not exist."""
-    if name not in ("copy", "none"):
-        raise UsageError("unknown-draft", f"there is no draft {name!r}; use copy or none")
 
 
 def _reader(codec: Codec, watch: Callable[[str], bool]) -> Callable[[Sequence[int]], Finish | None]:

@@ -215,8 +215,10 @@ class ChainProposer:
         guess = ask()
         taken = (self._clock() - started) * 1000.0
         if guess is not None and not reading:
-            # The first ones build kernels, and a machine at work makes outliers.
-            share = 0.5 if self._measured < 4 else 0.1
-            self._step += share * (min(taken, 2.0 * self._step) - self._step)
+            # The first builds kernels, and a machine at work makes outliers.
             self._measured += 1
+            if self._measured == 1:
+                return guess
+            share = 0.5 if self._measured < 5 else 0.1
+            self._step += share * (min(taken, 2.0 * self._step) - self._step)
         return guess

@@ -244,7 +244,8 @@ def test_a_drafter_that_fails_leaves_the_target_as_it_was() -> None:
                 raise RuntimeError("out of memory")
             return super().score(tokens, branches, first)
 
-    chain = ChainProposer(SelfDrafter(Broken(target, target, 0.0, 0)), [1, 2, 3], FLAT.cost)
+    broken = SelfDrafter(Broken(target, target, 0.0, 0))
+    chain = ChainProposer(broken, [1, 2, 3], FLAT.cost, trust=1.0, clock=Clock(8.0))
     with pytest.raises(RuntimeError):
         chain.propose(8)
     assert target.committed == [1, 2]

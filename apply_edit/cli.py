@@ -36,6 +36,7 @@ or not at all.
 """
 EPILOG = """\b
 apply-edit models            lists, fetches and removes models (a file of that name: ./models)
+apply-edit stats             shows what past runs gained, if --history kept them
 
 Exit codes: 0 done, changed or not; 1 --check would change something; 2 usage, refusal or failure;
 130, 143 ended by a signal; 141 the reader of the output went away.
@@ -153,6 +154,15 @@ def edit(
     json: Annotated[
         bool, _opt(ANSWER, "--json", help="print one JSON object: status, output or diff, figures")
     ] = False,
+    report: Annotated[
+        str | None,
+        _opt(
+            ANSWER,
+            "--report",
+            metavar="PATH",
+            help="also write how the answer came about, as a page (.html) or as data (.json)",
+        ),
+    ] = None,
     model: Annotated[
         str | None,
         _opt(
@@ -226,6 +236,14 @@ def edit(
     stats: Annotated[
         bool | None, _opt(TALK, "--stats/--no-stats", help="print the run's figures on stderr")
     ] = None,
+    history: Annotated[
+        bool | None,
+        _opt(
+            TALK,
+            "--history/--no-history",
+            help="keep the run's figures for `apply-edit stats`; no names or contents",
+        ),
+    ] = None,
     verbose: Annotated[
         bool | None, _opt(TALK, "--verbose", "-v", help="say what is decided and why")
     ] = None,
@@ -262,6 +280,7 @@ def edit(
         check=check,
         lines=lines,
         json=json,
+        report=report,
         flags={name: given[setting.field] for name, setting in BY_NAME.items()},
     )
 

@@ -36,6 +36,7 @@ class Settings:
     encoding: str = "utf-8"
     allow: tuple[str, ...] = ()
     stats: bool = False
+    history: bool = False
     verbose: bool = False
     quiet: bool = False
     color: str = "auto"
@@ -152,7 +153,9 @@ def _project(start: Path | None) -> Iterator[Entry]:
                 if not isinstance(table, dict):
                     message = f"tool.apply-edit in {quote(str(path))} must be a table"
                     raise ConfigError("bad-value", message)
-                yield from _table(table, path, f"[tool.apply-edit] of {path}")
+                for entry in _table(table, path, f"[tool.apply-edit] of {path}"):
+                    if not entry[0].personal:
+                        yield entry
                 return
         if (folder / ".git").exists() or (folder / ".hg").exists():
             return

@@ -168,11 +168,6 @@ def language_of(name: str) -> str:
     return _BY_SUFFIX.get(Path(name).suffix.lower().removeprefix("."), "other")
 
 
-def enabled(setting: bool, origin: str = "") -> bool:
-    """Whether to keep records. A project's own configuration is not the user's word."""
-    return setting and not origin.startswith("[tool.")
-
-
 def place(environ: Mapping[str, str] | None = None) -> Path | None:
     """The file, or None where there is no home. A relative XDG_STATE_HOME is ignored."""
     environ = os.environ if environ is None else environ

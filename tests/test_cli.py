@@ -123,7 +123,7 @@ def test_quick_answers_import_nothing_slow(command: Command, args: list[str]) ->
         (["f.py", "-i", "x", "--dtype", "bf16"], "bad-value", "bfloat16"),
         (["f.py", "-i", "x", "--draft", "cpoy"], "bad-value", "copy or none"),
         (["serve"], "not-available", "./serve"),
-        (["stats"], "not-available", "./stats"),
+        (["stats", "--by", "knd"], "bad-value", "did you mean kind?"),
         (["models", "pul"], "usage", "did you mean pull?"),
         (["models", "pull"], "usage", "NAME"),
         (["models", "pull", "qwen2.5"], "unknown-model", "qwen2.5"),

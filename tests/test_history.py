@@ -15,7 +15,7 @@ import pytest
 from apply_edit import history
 from apply_edit.decode.stats import Stats
 from apply_edit.editor import Request
-from apply_edit.history import Record, append, clear, enabled, language_of, place, read, size_of
+from apply_edit.history import Record, append, clear, language_of, place, read, size_of
 
 STATS = Stats(
     model="qwen2.5-coder-1.5b",
@@ -178,21 +178,6 @@ def test_where_it_is() -> None:
     assert place({"XDG_STATE_HOME": "relative", "HOME": "/h"}) == home
     assert place({"HOME": "/h"}) == home
     assert place({}) is None
-
-
-@pytest.mark.parametrize(
-    ("setting", "origin", "wanted"),
-    [
-        (False, "", False),
-        (True, "--history", True),
-        (True, "APPLY_EDIT_HISTORY", True),
-        (True, "/home/me/.config/apply-edit/config.toml", True),
-        (True, "[tool.apply-edit] of /work/pyproject.toml", False),
-        (False, "--history", False),
-    ],
-)
-def test_a_project_cannot_turn_it_on(setting: bool, origin: str, wanted: bool) -> None:
-    assert enabled(setting, origin) is wanted
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,7 @@ from apply_edit.errors import ApplyEditError, UsageError
 PIPE = 141
 """128 + SIGPIPE: what a shell reports for cat or git when the reader goes away."""
 COMPLETE = "_APPLY_EDIT_COMPLETE"
-LATER = ("serve", "stats")
+LATER = ("serve",)
 """Words that will be commands: taken already, so that no script comes to rely on such a FILE."""
 
 
@@ -38,6 +38,10 @@ def dispatch(argv: Sequence[str], streams: Streams) -> int:
             from apply_edit.command.models import models
 
             code = models(argv[1:], streams)
+        elif first == "stats":
+            from apply_edit.command.stats import stats
+
+            code = stats(argv[1:], streams)
         else:
             from apply_edit.cli import parse
 
@@ -70,17 +74,20 @@ def _complete() -> None:
     environ = os.environ
     key = "COMP_WORDS" if "COMP_WORDS" in environ else "_TYPER_COMPLETE_ARGS"
     # bash joins the words with line feeds, the others with blanks.
-    behind = re.match(r"\s*\S+\s+(models\s.*)", environ.get(key, ""), re.DOTALL)
+    behind = re.match(r"\s*\S+\s+((models|stats)\s.*)", environ.get(key, ""), re.DOTALL)
     if behind is None:
         call(edit_app, [], "apply-edit", complete_var=COMPLETE)
         return
-    from apply_edit.cli_models import models_app
+    if behind[2] == "stats":
+        from apply_edit.cli_stats import stats_app as app
+    else:
+        from apply_edit.cli_models import models_app as app
 
-    # To the app of `models` that word is the program.
+    # To such an app that word is the program.
     environ[key] = behind[1]
     if "COMP_CWORD" in environ:
         environ["COMP_CWORD"] = str(int(environ["COMP_CWORD"]) - 1)
-    call(models_app, [], "models", complete_var=COMPLETE)
+    call(app, [], behind[2], complete_var=COMPLETE)
 
 
 def _internal(error: Exception, argv: Sequence[str]) -> ApplyEditError:

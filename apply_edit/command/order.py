@@ -27,6 +27,7 @@ class Order:
     check: bool = False
     lines: str | None = None
     json: bool = False
+    report: str | None = None
     flags: Mapping[str, object] = field(default_factory=dict)
 
     @property
@@ -157,6 +158,7 @@ def asked_of(argv: list[str]) -> Order:
     flags = set(argv[:stop])
     # A `-` behind one of these is its value and not FILE.
     takes = {"-u", "--update", "--instruction-file", "-o", "--output", "-i", "--instruction"}
+    takes |= {"--report"}
     reads = any(word == "-" and (i == 0 or argv[i - 1] not in takes) for i, word in enumerate(argv))
     return Order(
         files=("-",) if reads else (),

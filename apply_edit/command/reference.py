@@ -13,6 +13,7 @@ import typer
 
 from apply_edit.cli import HELP, PANELS, edit_app
 from apply_edit.cli_models import models_app
+from apply_edit.cli_stats import stats_app
 from apply_edit.command.setting import SETTINGS, Setting
 from apply_edit.config import Settings
 
@@ -23,6 +24,7 @@ This page is made from the command by `python -m apply_edit.command.reference > 
 ```
 apply-edit FILE... (-i TEXT | --instruction-file PATH | -u PATH) [OPTIONS]
 apply-edit models [pull NAME... | rm NAME...]
+apply-edit stats [OPTIONS]
 ```
 """
 
@@ -78,7 +80,11 @@ One object on standard output, also when the edit fails. With several FILEs, the
 
 `apply-edit models --json` has `schema`, `cache`, `default` and `models`, a list of objects with
 `name`, `title`, `licence`, `download_bytes`, `disk_bytes`, `state` (`present`, `partial` or
-`absent`), `bytes` (on disk now), `folder` and `note`.
+`absent`), `bytes` (on disk now), `folder` and `note`. `apply-edit stats --json` has `schema`,
+`version`, `runs`, `skipped` (lines of the history that could not be read), `by` and `groups`, whose
+objects have a field for each name in `by`, `runs`, `refused`, and for the runs that came out
+`acceptance`, `tokens_per_pass`, `first_run_seconds` and `last_token_seconds` (each with `p50` and
+`p95`) and `over_floor` (the median). What `--report` writes is in [report.md](report.md).
 """
 
 SETTINGS_HEAD = """
@@ -89,7 +95,8 @@ A flag beats the environment, the environment beats `[tool.apply-edit]` in the n
 repository), that beats the user's `$XDG_CONFIG_HOME/apply-edit/config.toml` (else
 `~/.config/apply-edit/config.toml`), and that beats the default. Keys are written with dashes or
 underscores. A wrong key or value is an error. A model named by `./` or `../` in a file is meant
-from the folder of that file. `-v` says where each value came from.
+from the folder of that file. `-v` says where each value came from. Whether to keep a history is the
+user's own say: `history` in a `pyproject.toml` has no effect.
 
 | key | environment | value | default |
 | --- | --- | --- | --- |
@@ -110,7 +117,9 @@ def reference() -> str:
         parts += [_row(param, context) for param in params]
     parts.append("\n## apply-edit models\n\n```\n")
     parts += _models_help()
-    parts += ["```\n", CONTRACT, SETTINGS_HEAD, *(_setting(setting) for setting in SETTINGS)]
+    parts.append("```\n")
+    parts += _stats_help()
+    parts += [CONTRACT, SETTINGS_HEAD, *(_setting(setting) for setting in SETTINGS)]
     return "".join(parts)
 
 
@@ -131,6 +140,15 @@ def _setting(setting: Setting) -> str:
 
 def _cell(text: str) -> str:
     return " ".join(text.split()).replace("|", "\\|")
+
+
+def _stats_help() -> list[str]:
+    command: Any = typer.main.get_command(stats_app)
+    context = command.make_context("apply-edit stats", [], resilient_parsing=True)
+    text = "\n\n".join(" ".join(part.split()) for part in (command.help or "").split("\n\n"))
+    options = [param for param in command.params if param.param_type_name == "option"]
+    head = f"\n## apply-edit stats\n\n{text}\n\n| option | |\n| --- | --- |\n"
+    return [head, *(_row(param, context) for param in options)]
 
 
 def _models_help() -> list[str]:

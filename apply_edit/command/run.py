@@ -8,6 +8,7 @@ from collections.abc import Mapping
 
 from apply_edit.command.answer import encode, entry
 from apply_edit.command.deliver import Done, check_places, deliver, diff_of, write
+from apply_edit.command.keep import Keep, check_report, keeping
 from apply_edit.command.order import Order
 from apply_edit.command.read import Job, named, read_jobs
 from apply_edit.command.streams import Streams
@@ -36,9 +37,13 @@ def run(order: Order, streams: Streams, environ: Mapping[str, str] | None = None
     streams.guard(2 if settings.verbose else None)
     jobs = read_jobs(order, settings, streams, voice)
     check_places(order, [job.before for job in jobs if job.before is not None])
+    check_report(order)
     model = settings.model or DEFAULT_MODEL
-    with watching(streams, settings, voice, jobs[0].shown, model) as watch:
-        done = _edit_all(order, settings, model, jobs, watch)
+    with (
+        keeping(order, settings, voice) as keep,
+        watching(streams, settings, voice, jobs[0].shown, model) as watch,
+    ):
+        done = _edit_all(order, settings, model, jobs, watch, keep)
     _look_back(done, settings, streams, voice)
     if order.json:
         return _answer_json(order, done, streams, voice)
@@ -94,7 +99,7 @@ def _explain(settings: Settings, voice: Voice) -> None:
 
 
 def _edit_all(
-    order: Order, settings: Settings, model: str, jobs: list[Job], watch: Watch
+    order: Order, settings: Settings, model: str, jobs: list[Job], watch: Watch, keep: Keep
 ) -> list[Done]:
     """Every edit. Without --json the first failure ends it, since nothing will be written."""
     if all(job.error for job in jobs):
@@ -126,15 +131,17 @@ def _edit_all(
             if done:
                 watch.begin(job.shown)
             try:
-                result = editor.edit(job.data, job.request, options, watch)
+                result = editor.edit(job.data, job.request, options, keep.listening(watch))
                 if settings.verbose:
                     from apply_edit.show.explain import explain
 
                     for line in explain(result.stats, result.steps, editor.backend.costs()):
                         watch(Note(line))
+                keep.ended(job, options, result, editor.backend)
             except ApplyEditError as error:
                 if len(jobs) > 1:
                     named(error, job.shown)
+                keep.ended(job, options, error, editor.backend)
                 if not order.json or len(jobs) == 1:
                     raise
                 result = error

@@ -15,7 +15,7 @@ class Setting:
     """One thing that can be set: `name` as in ``--name``, ``APPLY_EDIT_NAME`` and in TOML.
 
     `low` and `high` bound numbers, both inclusive unless `open_low`. `choices` lists the values
-    of a choice.
+    of a choice. What is `personal` is the user's own say: a project's file cannot set it.
     """
 
     name: str
@@ -24,6 +24,7 @@ class Setting:
     low: float | None = None
     high: float | None = None
     open_low: bool = False
+    personal: bool = False
 
     @property
     def field(self) -> str:
@@ -72,6 +73,7 @@ SETTINGS: tuple[Setting, ...] = (
     Setting("encoding", "text"),
     Setting("allow", "list"),
     Setting("stats", "flag"),
+    Setting("history", "flag", personal=True),
     Setting("verbose", "flag"),
     Setting("quiet", "flag"),
     Setting("color", "choice", choices=("auto", "always", "never")),

@@ -11,7 +11,7 @@ from datetime import date, datetime
 from apply_edit import history
 from apply_edit.command.streams import Streams
 from apply_edit.command.voice import voice_of
-from apply_edit.command.words import count, name, nearest, quote
+from apply_edit.command.words import count, nearest, quote
 from apply_edit.config import merge
 from apply_edit.errors import SaveError, UsageError
 from apply_edit.history import HOW, Past
@@ -39,8 +39,8 @@ def stats(argv: Sequence[str], streams: Streams) -> int:
     settings = merge({"color": order.color}, None, os.environ)
     voice = voice_of(settings, streams, os.environ)
     by = _by(order.by)
+    _check_sense(order)
     if order.clear:
-        _only(order)
         try:
             removed = history.clear()
         except OSError as error:
@@ -62,7 +62,14 @@ def stats(argv: Sequence[str], streams: Streams) -> int:
     return 0
 
 
-def _only(order: StatsOrder) -> None:
+def _check_sense(order: StatsOrder) -> None:
+    page = order.html
+    if page not in (None, "-") and not str(page).lower().endswith((".html", ".htm")):
+        raise UsageError("bad-value", f"--html takes a name that ends in .html, not {quote(page)}")
+    if order.json and page == "-":
+        raise UsageError("conflict", "--json and --html - both go to standard output; keep one")
+    if not order.clear:
+        return
     if order.json or order.html is not None or order.since is not None:
         message = "--clear shows nothing and removes all of it; give it alone"
         raise UsageError("conflict", message)
@@ -108,8 +115,6 @@ def _page(path: str, past: Past, by: tuple[str, ...], streams: Streams) -> None:
     data = page(past, by, datetime.now().astimezone()).encode("utf-8", "replace")
     if path == "-":
         streams.write(data)
-    elif not path.lower().endswith((".html", ".htm")):
-        raise UsageError("bad-value", f"--html takes a name that ends in .html, not {name(path)}")
     else:
         write_new(path, data, force=True)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from difflib import SequenceMatcher
 
@@ -29,9 +29,14 @@ class Recorder:
         elif isinstance(event, Note):
             self.notes.append(event.text)
 
-    def stats(self, draft: str = "") -> Stats:
-        """The figures of the passes so far, for an edit that gave no `Edit`."""
+    def stats(self, draft: str = "", facts: Mapping[str, str | int] | None = None) -> Stats:
+        """The figures of the passes so far, for an edit that gave no `Edit`.
+
+        `facts` are the backend's.
+        """
         stats = Stats(draft=draft)
+        for key, value in (facts or {}).items():
+            setattr(stats, key, value)
         for event in self.wrote:
             stats.add(event.step)
         if self.wrote:

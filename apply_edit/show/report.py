@@ -113,10 +113,7 @@ def file_report(
     edit = result if isinstance(result, Edit) else None
     error = result if isinstance(result, ApplyEditError) else None
     status = "ok" if error is None else "refused" if isinstance(error, Refusal) else "error"
-    stats = edit.stats if edit is not None else recorder.stats(options.draft)
-    if edit is None:
-        for key, value in backend.facts().items():
-            setattr(stats, key, value)
+    stats = edit.stats if edit is not None else recorder.stats(options.draft, backend.facts())
     costs = backend.costs()
     asked = {
         "instruction": request.instruction,

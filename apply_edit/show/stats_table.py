@@ -137,15 +137,41 @@ def lines(past: Past, by: Sequence[str], look: Look, width: int | None) -> list[
     """The tables and the plot for a terminal; `width` cuts them, None leaves them whole."""
     found = groups(past.records, by)
     rows = [(*group.names, *_cells(group)) for group in found]
-    text = _aligned((*by, *HEAD), rows, len(by), look, width)
+    text = _aligned((*by, *HEAD), rows, len(by))
+    if width is not None and any(width_of(line) >= width for line in text):
+        text = [line for group in found for line in _block(group, look, width)]
+    shown = [_painted(line, look, width) for line in text]
     timed = [(" ".join(g.names), g.last_token) for g in found if g.last_token is not None]
     if timed:
-        text += ["", *_plot(timed, look, width)]
+        shown += ["", *_plot(timed, look, width)]
     days = sorted(record.day for record in past.records)
     words = f"{count(len(days), 'run')}, {days[0]} to {days[-1]}"
     if past.skipped:
         words += f"; {count(past.skipped, 'line')} of the file could not be read"
-    return [*text, "", _painted([(words, "faint")], look, width)]
+    return [*shown, "", _painted([(words, "faint")], look, width)]
+
+
+def _block(group: Group, look: Look, width: int) -> list[Line]:
+    """The same as lines that fit where the table does not."""
+    runs, refused, held, per_pass, first, first95, last, last95, floor = _cells(group)
+    text: list[Line] = [[(clean(" ".join(group.names)), "title")], []]
+    for part in (
+        f"{runs} runs",
+        f"{refused} refused",
+        f"{held} accepted",
+        f"{per_pass} tokens/pass",
+        f"first run {first} (p95 {first95})",
+        f"last token {last} (p95 {last95})",
+        f"total/floor {floor}",
+    ):
+        more: Line = [(look.dot, "faint"), (part, "")]
+        if not text[-1]:
+            text[-1] = [("  ", ""), (part, "")]
+        elif width_of([*text[-1], *more]) < width:
+            text[-1] += more
+        else:
+            text.append([("  ", ""), (part, "")])
+    return text
 
 
 def _cells(group: Group) -> tuple[str, ...]:
@@ -161,9 +187,8 @@ def _cells(group: Group) -> tuple[str, ...]:
     )
 
 
-def _aligned(
-    head: Sequence[str], rows: Sequence[Sequence[str]], left: int, look: Look, width: int | None
-) -> list[str]:
+def _aligned(head: Sequence[str], rows: Sequence[Sequence[str]], left: int) -> list[Line]:
+    """The table; its first `left` columns are texts."""
     cells = [head, *rows]
     rooms = [max(width_of([(clean(row[i]), "")]) for row in cells) for i in range(len(head))]
     text = []
@@ -172,8 +197,9 @@ def _aligned(
         for place, (cell, room) in enumerate(zip(map(clean, row), rooms, strict=True)):
             pad = " " * (room - width_of([(cell, "")]))
             shown = cell + pad if place < left else pad + cell
-            line.append((shown + "  ", "title" if number == 0 else ""))
-        text.append(_painted(line, look, width))
+            gap = "  " if place else ""
+            line.append((gap + shown, "title" if number == 0 else ""))
+        text.append(line)
     return text
 
 

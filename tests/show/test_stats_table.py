@@ -90,6 +90,12 @@ def test_it_fits_the_terminal(width: int) -> None:
         assert width_of([(line, "")]) < width
 
 
+def test_a_narrow_terminal_loses_no_figure() -> None:
+    text = " ".join(lines(past(), DEFAULT_BY, Look(color=False), 60))
+    for words in ("20 runs", "0 refused", "81 % accepted", "last token 10 s (p95 19 s)", "5.25"):
+        assert words in text
+
+
 def test_json() -> None:
     data = as_dict(past(), ("kind",))
     assert data["runs"] == 23

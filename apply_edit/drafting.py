@@ -7,7 +7,7 @@ from typing import Protocol, runtime_checkable
 
 from apply_edit.decode.schedule import AdaptiveSchedule, FixedSchedule
 from apply_edit.decode.types import Draft, Proposer, Schedule
-from apply_edit.draft.chain import ChainProposer
+from apply_edit.draft.chain import SHARE, ChainProposer
 from apply_edit.draft.combine import CombinedProposer, CombinedSchedule
 from apply_edit.draft.drafter import Drafter
 from apply_edit.errors import UsageError
@@ -18,6 +18,8 @@ from apply_edit.target.prompt import Prompt
 MODEL = "model:"
 SELF_TRUST, MODEL_TRUST = 0.9, 0.6
 """How much likelier than stated the first guesses of a drafter are taken to hold."""
+MODEL_SHARE = 0.25
+"""What a guess of a smaller model is thought to cost, in passes of the target."""
 
 
 @runtime_checkable
@@ -79,9 +81,15 @@ def beside_copying(
 
     `k` fixes the length of all drafts.
     """
-    trust = MODEL_TRUST if name.startswith(MODEL) else SELF_TRUST
+    trust, share = (MODEL_TRUST, MODEL_SHARE) if name.startswith(MODEL) else (SELF_TRUST, SHARE)
     chain = ChainProposer(
-        drafter, prompt.tokens, schedule.cost, forbidden=forbidden, trust=trust, k=k
+        drafter,
+        prompt.tokens,
+        schedule.cost,
+        forbidden=forbidden,
+        trust=trust,
+        k=k,
+        share=share,
     )
     proposer: Proposer = chain
     if copy is not None:

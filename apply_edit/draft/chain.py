@@ -24,11 +24,11 @@ LONGEST = 16
 LOOK = 8
 """How many more guesses are thought ahead when deciding to go on."""
 SHARE = 0.45
-"""What a guess costs in passes of the target, until it was measured."""
+"""What a guess of the target's own weights costs in passes of the target."""
 SIDE = 0.03
 """What a side branch costs beside its row, in passes of the target (its own attention)."""
-AMORTISED = 4
-"""Drafts over which the reading of unread tokens is spread: edits are seldom shorter."""
+AMORTISED = 8
+"""Drafts over which the reading of unread tokens is spread: as many as a middling edit takes."""
 
 Resume = Callable[[Sequence[int]], tuple[Sequence[int], Sequence[float]]]
 """Given a chain, tokens that may follow it and the chance of each to hold after all before it."""
@@ -67,8 +67,8 @@ class Confidence:
 class ChainProposer:
     """Drafts what `drafter` writes behind `prompt` and the output.
 
-    `cost(rows)` is a pass of the target in milliseconds. `k` fixes the chain's length. `clock`
-    counts seconds.
+    `cost(rows)` is a pass of the target in milliseconds. `k` fixes the chain's length; a guess is
+    thought to cost `share` passes of the target until it was measured. `clock` counts seconds.
     """
 
     def __init__(
@@ -80,6 +80,7 @@ class ChainProposer:
         forbidden: Collection[int] = (),
         trust: float = 0.5,
         k: int | None = None,
+        share: float = SHARE,
         clock: Callable[[], float] = perf_counter,
     ) -> None:
         self._drafter = drafter
@@ -90,7 +91,7 @@ class ChainProposer:
         self._clock = clock
         self._confidence = Confidence(trust)
         self._asked: list[Guess] = []
-        self._step = SHARE * cost(1)
+        self._step = share * cost(1)
         self._measured = 0
 
     def propose(self, limit: int) -> Draft:

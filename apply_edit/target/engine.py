@@ -63,6 +63,10 @@ class TorchScores:
     def draw(self, row: int, temperature: float, top_p: float, top_k: int, point: float) -> int:
         return draw(self.logits[row], temperature, top_p, top_k, point)
 
+    def margin(self, index: int) -> float:
+        best, second = self.logits[index].float().topk(2).values.tolist()
+        return float(best - second)
+
     def likely(self, index: int, count: int) -> list[tuple[int, float]]:
         return likely(self.logits[index], count)
 

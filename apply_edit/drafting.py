@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from typing import Protocol, runtime_checkable
 
+from apply_edit.decode.margin import MarginTarget
 from apply_edit.decode.schedule import AdaptiveSchedule, FixedSchedule
-from apply_edit.decode.types import Draft, Proposer, Schedule
+from apply_edit.decode.types import Draft, Proposer, Schedule, Target
 from apply_edit.draft.chain import SHARE, ChainProposer
 from apply_edit.draft.combine import CombinedProposer, CombinedSchedule
 from apply_edit.draft.drafter import Drafter
@@ -29,6 +30,16 @@ class Drafting(Protocol):
     def drafter(self, name: str, on_event: OnEvent) -> Drafter | None: ...
 
 
+@runtime_checkable
+class Noisy(Protocol):
+    """A backend that knows by how much its passes disagree."""
+
+    @property
+    def noise(self) -> float:
+        """The greatest difference of a logit between passes; 0 where they agree bit for bit."""
+        ...
+
+
 class Silent:
     """Drafts nothing: plain decoding."""
 
@@ -47,6 +58,13 @@ def check_draft(name: str) -> None:
         "unknown-draft",
         f"there is no draft {name!r}; use auto, copy, self, none or model:NAME",
     )
+
+
+def settled(backend: Backend, target: Target) -> Target:
+    """`target` with near-ties decided alone, where passes of this backend disagree."""
+    if isinstance(backend, Noisy) and backend.noise > 0.0:
+        return MarginTarget(target, backend.noise)
+    return target
 
 
 def open_drafter(backend: Backend, name: str, on_event: OnEvent) -> Drafter | None:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from time import perf_counter
 
 from apply_edit.decode.accept import Greedy, Rule, Sampled
+from apply_edit.decode.divergence import Remembering, first_divergence
 from apply_edit.decode.loop import decode
 from apply_edit.decode.schedule import AdaptiveSchedule, FixedSchedule
 from apply_edit.decode.stats import Stats
@@ -14,7 +15,7 @@ from apply_edit.decode.types import Finish, Proposer, Schedule, Step, Target
 from apply_edit.draft.drafter import Drafter
 from apply_edit.draft.lookup import CopyProposer
 from apply_edit.draft.model import ModelDrafter
-from apply_edit.drafting import Silent, beside_copying, check_draft, open_drafter
+from apply_edit.drafting import Silent, beside_copying, check_draft, open_drafter, settled
 from apply_edit.errors import Refusal
 from apply_edit.events import Note, OnEvent, Piece, Stage, Wrote, ignore
 from apply_edit.stream import LONGEST, TextStream, merged
@@ -127,6 +128,9 @@ class Session:
         deadline = None if options.timeout is None else started + options.timeout
         self.backend.frame(prompt.closing_text)
         target = self.backend.target(on_event)
+        rule = options.rule()
+        if isinstance(rule, Greedy):
+            target = settled(self.backend, target)
         drafter = open_drafter(self.backend, options.draft, on_event)
         stats.load_seconds = self._load_seconds + perf_counter() - started
         self._load_seconds = 0.0
@@ -144,7 +148,7 @@ class Session:
             proposer,
             schedule,
             prompt,
-            options.rule(),
+            rule,
             watch,
             on_event,
             started,
@@ -152,6 +156,9 @@ class Session:
         )
         stats.total_seconds = perf_counter() - started
         self._figures(stats)
+        if stats.exact == "margin" and not isinstance(rule, Greedy):
+            # Near-ties are told apart for greedy choices only; the distribution holds anyway.
+            stats.exact = "none"
         self.backend.observe([(s.rows, s.seconds * 1000.0) for s in answer.steps])
         if options.verify:
             self._verify(answer, target, prompt, options, on_event, deadline)
@@ -273,8 +280,9 @@ class Session:
         self._held.clear()
         target.reset(len(prompt.tokens) - 1)
         plain: list[int] = []
+        watched = Remembering(target)
         for step in decode(
-            target,
+            watched,
             Silent(),
             FixedSchedule(0),
             tail=prompt.tokens[target.length :],
@@ -290,15 +298,12 @@ class Session:
                 break
         target.reset(0)
         answer.stats.verified = plain == answer.tokens
-        if not answer.stats.verified:
-            place = shared_prefix(plain, answer.tokens)
-            codec = self.backend.codec
-            drafted = codec.decode(answer.tokens[place : place + 1])
+        found = first_divergence(answer.tokens, plain, watched.last)
+        if found is not None:
             raise Refusal(
                 "not-exact",
-                f"drafted and plain decoding differ at token {place} ({drafted!r} against "
-                f"{codec.decode(plain[place : place + 1])!r}); please report this with the output "
-                "of -v",
+                f"drafted and plain decoding differ at {found.describe(self.backend.codec.decode)}"
+                "; please report this with the output of -v",
             )
 
 

@@ -130,6 +130,11 @@ class TorchBackend:
             "exact": self._calibration.exact if self._calibration else "",
         }
 
+    @property
+    def noise(self) -> float:
+        """The greatest difference of a logit between passes; 0 where they agree bit for bit."""
+        return self._calibration.noise if self._calibration else 0.0
+
     def costs(self) -> Sequence[tuple[int, float]] | None:
         return self._calibration.costs if self._calibration else None
 
@@ -161,7 +166,11 @@ class TorchBackend:
         on_event(
             Note(
                 f"exactness on this machine: {found.exact} (passes of {found.widths.least} "
-                "rows and more agree)"
+                + (
+                    f"rows and more differ by up to {found.noise:.2g} in a logit)"
+                    if found.noise
+                    else "rows and more agree)"
+                )
             )
         )
         return engine

@@ -28,19 +28,21 @@ ROWS = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256, 320)
 CONTEXT = 600
 STALE_DAYS = 60
 TOO_FAST = 0.6
-FORMAT = 5
+FORMAT = 6
 
 
 @dataclass(frozen=True, slots=True)
 class Calibration:
     """`costs`: (rows, milliseconds) of a pass behind `CONTEXT` positions, ascending in both.
 
-    `exact` is ``bit`` where passes of every row count agree bit for bit, else ``none``.
+    `exact` is ``bit`` where passes of every row count agree bit for bit, else ``margin``; then
+    `noise` is the greatest difference of a logit between them, and is never 0.
     """
 
     costs: tuple[tuple[int, float], ...]
     widths: Widths
     exact: str
+    noise: float = 0.0
 
 
 def calibrate(engine: Engine, *, vocab: int, on_event: OnEvent = ignore) -> Calibration:
@@ -56,6 +58,8 @@ def calibrate(engine: Engine, *, vocab: int, on_event: OnEvent = ignore) -> Cali
     reference = engine.score(ids[CONTEXT:]).logits.clone()
     costs = []
     agree = {}
+    # Passes may agree here and differ elsewhere, by a rounding of the greatest logit at least.
+    noise = torch.finfo(reference.dtype).eps * float(reference.abs().max())
     for count, rows in enumerate(ROWS):
         on_event(Stage("calibrate", count, len(ROWS), "passes"))
         row_ids = ids[CONTEXT : CONTEXT + rows]
@@ -68,12 +72,14 @@ def calibrate(engine: Engine, *, vocab: int, on_event: OnEvent = ignore) -> Cali
             times.append(perf_counter() - started)
         costs.append((rows, min(times) * 1000.0))
         agree[rows] = torch.equal(scores.logits, reference[:rows])
+        if not agree[rows]:
+            noise = max(noise, float((scores.logits.float() - reference[:rows]).abs().max()))
     on_event(Stage("calibrate", len(ROWS), len(ROWS), "passes"))
     engine.reset(0)
     least = _least(agree)
     widths = Widths(least=least or 2, spans=spans)
     if least is None or not spans:
-        return Calibration(_rising(costs), widths, "none")
+        return Calibration(_rising(costs), widths, "margin", noise)
     padded = [(rows, ms) for rows, ms in costs if rows >= least]
     costs = [(rows, padded[0][1]) for rows, _ in costs if rows < least] + padded
     return Calibration(_rising(costs), widths, "bit")
@@ -179,6 +185,7 @@ def load(path: Path) -> Calibration | None:
             tuple((int(rows), float(ms)) for rows, ms in kept["costs"]),
             Widths(int(kept["least"]), tuple(int(s) for s in kept["spans"])),
             str(kept["exact"]),
+            float(kept["noise"]),
         )
     except (OSError, ValueError, KeyError, TypeError):
         return None
@@ -193,6 +200,7 @@ def save(path: Path, calibration: Calibration) -> None:
         "least": calibration.widths.least,
         "spans": calibration.widths.spans,
         "exact": calibration.exact,
+        "noise": calibration.noise,
     }
     aside = path.with_name(f"{path.name}.{os.getpid()}")
     try:

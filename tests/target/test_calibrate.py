@@ -33,7 +33,8 @@ def test_costs_rise_with_rows(found: calibrate.Calibration) -> None:
 
 
 def test_exact_says_what_was_seen(found: calibrate.Calibration) -> None:
-    assert found.exact in ("bit", "none")
+    assert found.exact in ("bit", "margin")
+    assert (found.noise > 0.0) == (found.exact == "margin")
     if found.exact == "bit":
         assert found.widths.least <= 32
         assert found.widths.spans == tuple(sorted(found.widths.spans))

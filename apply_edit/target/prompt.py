@@ -7,31 +7,48 @@ owns the line end before a closing tag, so the file's own last line end is never
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from apply_edit.target.codec import Codec
 
-SYSTEM_UPDATE = (
-    "You are a coding assistant that helps merge code updates, ensuring every modification is "
-    "fully integrated."
-)
-USER_UPDATE = """\
+
+@dataclass(frozen=True, slots=True)
+class Wording:
+    """What is said around file and edit. `rules` may use the tag names {code}, {update}, {answer}.
+
+    `rules` comes first, then the texts in `order` (``code``, ``edit``), then `ask`. A `fenced`
+    answer stands in a code fence instead of tags, opened with that language.
+    """
+
+    system: str
+    rules: str
+    ask: str = "Provide the complete updated code."
+    order: tuple[str, ...] = ("code", "edit")
+    fenced: str | None = None
+
+
+UPDATE = Wording(
+    system="You are a coding assistant that helps merge code updates, ensuring every modification "
+    "is fully integrated.",
+    rules="""\
 Merge all changes from the <{update}> snippet into the <{code}> below.
 - Preserve the code's structure, order, comments, and indentation exactly.
 - Output only the updated code, enclosed within <{answer}> and </{answer}> tags.
 - Do not include any additional text, explanations, placeholders, ellipses, or code fences.
-"""
-SYSTEM_INSTRUCTION = (
-    "You are a coding assistant that edits files, ensuring every modification that is asked for "
-    "is made and nothing else changes."
+""",
 )
-USER_INSTRUCTION = """\
+INSTRUCTION = Wording(
+    system="You are a coding assistant that edits files, ensuring every modification that is asked "
+    "for is made and nothing else changes.",
+    rules="""\
 Make the change that the <{update}> asks for in the <{code}> below.
 - Preserve the code's structure, order, comments, and indentation exactly.
 - Output only the updated code, enclosed within <{answer}> and </{answer}> tags.
 - Do not include any additional text, explanations, placeholders, ellipses, or code fences.
-"""
+""",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,30 +93,31 @@ def build(
     body = body_of(view)
     edit = body_of(update) if update is not None else (instruction or "").strip()
     names = _tags(body, edit, instruction or "", before, behind, sketch=update is not None)
-    system, user = (
-        (SYSTEM_UPDATE, USER_UPDATE)
-        if update is not None
-        else (SYSTEM_INSTRUCTION, USER_INSTRUCTION)
-    )
-    head, foot = codec.chat(system, user.format(**names))
+    wording = UPDATE if update is not None else INSTRUCTION
+    head, foot = codec.chat(wording.system, wording.rules.format(**names))
+    opening, closing_text = f"<{names['answer']}>\n", f"\n</{names['answer']}>"
+    if wording.fenced is not None:
+        fence = "`" * max(3, *(len(run) + 1 for run in re.findall("`+", body + edit) or ["``"]))
+        opening, closing_text = f"{fence}{wording.fenced}\n", f"\n{fence}"
+    code = [f"<{names['code']}>\n{body}\n</{names['code']}>\n"]
+    if before or behind:
+        code.insert(0, f"<{names['before']}>\n{before}</{names['before']}>\n")
+        code.append(f"<{names['behind']}>\n{behind}</{names['behind']}>\n")
     parts = []
-    if before or behind:
-        parts.append(f"<{names['before']}>\n{before}</{names['before']}>\n")
-    parts.append(f"<{names['code']}>\n{body}\n</{names['code']}>\n")
-    if before or behind:
-        parts.append(f"<{names['behind']}>\n{behind}</{names['behind']}>\n")
-    parts.append(f"<{names['update']}>\n{edit}\n</{names['update']}>\n")
+    for text in wording.order:
+        parts += (
+            code if text == "code" else [f"<{names['update']}>\n{edit}\n</{names['update']}>\n"]
+        )
     words = ""
     if update is not None and instruction:
         words = instruction.strip()
         parts.append(f"In words: {words}\n")
-    parts.append("Provide the complete updated code.")
+    parts.append(wording.ask.format(**names))
     # One text, one tokenisation: a seam between parts would show the model tokens it never met.
     said = codec.encode("\n" + "\n".join(parts))
-    closing_text = f"\n</{names['answer']}>"
     edit_tokens = tuple(codec.encode(edit))
     return Prompt(
-        tokens=(*head, *said, *foot, *codec.encode(f"<{names['answer']}>\n")),
+        tokens=(*head, *said, *foot, *codec.encode(opening)),
         reference=tuple(codec.encode(body + closing_text)),
         update=edit_tokens if update is not None else (),
         instruction=tuple(codec.encode(words)) if update is not None else edit_tokens,

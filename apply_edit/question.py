@@ -5,18 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from apply_edit.errors import InputError
+from apply_edit.split import split
 from apply_edit.target.codec import Codec
 from apply_edit.target.prompt import Prompt, body_of, build
 from apply_edit.text import merge
 from apply_edit.text.document import Document
-from apply_edit.windowed import (
-    SKETCH_CONTEXT,
-    Part,
-    check_length,
-    nearest,
-    split,
-    too_long,
-)
+from apply_edit.windowed import Part, check_length, nearest, too_long
+
+SKETCH_CONTEXT = 1024
+"""Tokens of context around each part of a sketch: every part pays for its own."""
 
 
 @dataclass(frozen=True, slots=True)

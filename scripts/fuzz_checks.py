@@ -118,7 +118,7 @@ def raw_lines(text: str, cr: bool) -> list[Line]:
 
 def check_output(case: Case, output: bytes, written: list[str]) -> None:
     """The output is `written` in the file's own bytes."""
-    encoding = case.file.encoding
+    encoding = case.request.encoding
     text = output.decode(encoding, "surrogatepass")
     if encoding == "utf-8":
         promise(text.startswith("\ufeff") == case.file.bom or not text, "the mark went or came")

@@ -49,7 +49,7 @@ def decode(
     while written < budget and target.length + len(context) <= target.limit:
         started = perf_counter()
         room = min(budget - written - 1, target.limit - target.length - len(context))
-        draft = _draft(proposer, schedule, room)
+        draft, following = _draft(proposer, schedule, room)
         scored = perf_counter()
         first = len(context) - 1
         scores = target.score([*context, *draft.tokens], draft.branches, first)
@@ -57,7 +57,7 @@ def decode(
         target.keep(first + 1 + verdict.main, verdict.branch, verdict.side)
         ended = perf_counter()
 
-        runs = _runs(draft, verdict, written)
+        runs = _runs(draft, verdict, written, following)
         tokens = [token for run in runs for token in run.tokens]
         finish = _cut(tokens, stop)
         if finish is not None:
@@ -90,22 +90,32 @@ def decode(
         context = [tokens[-1]]
 
 
-def _draft(proposer: Proposer, schedule: Schedule, room: int) -> Draft:
-    """What the proposer offers, cut to what the schedule finds worth scoring and to `room`."""
+def _draft(proposer: Proposer, schedule: Schedule, room: int) -> tuple[Draft, int | None]:
+    """What the proposer offers, cut to what the schedule finds worth scoring and to `room`;
+    and the token that the cut left out, None if it left out none."""
     limit = min(schedule.limit, room)
     if limit <= 0:
-        return Draft()
-    draft = proposer.propose(limit)
-    draft = draft.cut(min(schedule.choose(draft), limit))
+        return Draft(), None
+    offered = proposer.propose(limit)
+    draft = offered.cut(min(schedule.choose(offered), limit))
+    k = len(draft.tokens)
+    following = offered.tokens[k] if k < len(offered.tokens) else None
     fitting = tuple(b for b in draft.branches if b.fork + len(b.tokens) <= limit)
     if len(fitting) != len(draft.branches):
         draft = Draft(draft.tokens, draft.source, draft.origin, draft.region, draft.match, fitting)
-    return draft
+    return draft, following
 
 
-def _runs(draft: Draft, verdict: Verdict, start: int) -> tuple[Run, ...]:
-    """The pass's output as runs: the chain's part, the branch's part, the target's token."""
+def _runs(draft: Draft, verdict: Verdict, start: int, following: int | None) -> tuple[Run, ...]:
+    """The pass's output as runs: the chain's part, the branch's part, the target's token.
+
+    A bonus token that goes on as the source does (`following`) belongs to the source's run:
+    a person who sees it as the target's own would take it for a change.
+    """
     runs = []
+    whole = verdict.branch is None and verdict.main == len(draft.tokens)
+    if whole and verdict.token == following:
+        return (Run(draft.source, (*draft.tokens, verdict.token), start, draft.origin),)
     if verdict.main:
         runs.append(Run(draft.source, draft.tokens[: verdict.main], start, draft.origin))
     if verdict.branch is not None:

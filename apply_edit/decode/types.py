@@ -8,7 +8,7 @@ from typing import Literal, Protocol, runtime_checkable
 
 Source = Literal["copy", "update", "output", "draft", "target"]
 """Where output tokens come from: the original, the sketch or instruction, the output so far,
-a learned draft, or the target itself (correction and bonus tokens)."""
+a learned draft, or the target itself (corrections, and bonus tokens that continue no source)."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -84,6 +84,30 @@ def test_copying_accepts_whole_blocks() -> None:
     assert [r.start for s in steps for r in s.runs] == [0, 4, 5, 9, 10, 14, 15, 19]
 
 
+class Halving(Fixed):
+    """Scores half of what is offered."""
+
+    def choose(self, draft: Draft) -> int:
+        return len(draft.tokens) // 2
+
+
+def test_a_bonus_token_that_continues_the_source_belongs_to_its_run() -> None:
+    steps = list(
+        decode(
+            writes([*TEXT[:10], 9, *TEXT[11:]], 1),
+            Scripted(TEXT),
+            Halving(8),
+            tail=[1],
+            rule=Greedy(),
+            stop={END},
+            budget=20,
+        )
+    )
+    shown = [(r.source, len(r.tokens), r.origin) for s in steps for r in s.runs]
+    assert shown[:4] == [("copy", 5, 0), ("copy", 5, 5), ("target", 1, None), ("copy", 5, 11)]
+    assert [s.accepted for s in steps][:2] == [4, 4]
+
+
 def test_first_draft_rides_with_the_tail_of_the_prompt() -> None:
     target = writes(TEXT, 5)
     output, steps = run(target, Scripted(TEXT), 19, budget=20, tail=[9, 9, 9, 9, 9])

@@ -65,7 +65,6 @@ def test_nul_in_an_answer_is_garbled(tmp_path: Path) -> None:
     assert refused.value.code == "garbled"
 
 
-@pytest.mark.xfail(strict=True, reason="the last line end comes where the answer ends in a blank")
 @pytest.mark.parametrize("data", ["a\nb", "a\r\nb"])
 def test_a_blank_line_at_the_end_does_not_end_a_file_without_a_newline(
     tmp_path: Path, data: str

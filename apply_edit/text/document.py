@@ -139,6 +139,9 @@ class Document:
             near = end or near
             parts += [line.text, near]
         if parts and self.endings and not self.endings[-1]:
+            # A blank last line would be a newline at the end, which this file does not have.
+            while len(parts) > 2 and not parts[-2]:
+                del parts[-2:]
             parts.pop()
         return "".join(parts)
 

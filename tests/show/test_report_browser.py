@@ -9,9 +9,12 @@ from pathlib import Path
 import pytest
 
 from apply_edit.events import Piece
+from apply_edit.history import Past
 from apply_edit.show.report import write
+from apply_edit.show.stats_table import DEFAULT_BY, page
 from tests.show.browser import Browser, found
 from tests.show.reports import NOW, edited, source
+from tests.test_history import record
 
 pytestmark = [
     pytest.mark.skipif(found() is None, reason="there is no Chromium; set CHROMIUM to its path"),
@@ -38,6 +41,8 @@ def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
     one = replace(one, passes=(replace(one.passes[0], pieces=pieces), *one.passes[1:]))
     write(str(folder / "out.html"), [one, one], NOW)
     write(str(folder / "one.html"), [one], NOW)
+    past = Past((record(), record(kind="sketch", size="1001-2000", language="typescript")))
+    (folder / "past.html").write_text(page(past, DEFAULT_BY, NOW), encoding="utf-8")
     return folder / "one.html"
 
 
@@ -60,6 +65,17 @@ def test_several_files_fit_a_phone_too(browser: Browser, path: Path) -> None:
     browser.open(path.with_name("out.html"), *PHONE)
     assert browser.ask("document.documentElement.scrollWidth") == PHONE[0]
     assert browser.ask("document.querySelectorAll('section').length") == 2
+
+
+@pytest.mark.parametrize("name", ["out.html", "past.html"])
+def test_tables_scroll_and_do_not_crumble(browser: Browser, path: Path, name: str) -> None:
+    browser.open(path.with_name(name), *PHONE)
+    browser.ask("document.querySelectorAll('details').forEach(e => e.open = true)")
+    cells = "[...document.querySelectorAll('th, td:not(.x)')]"
+    assert browser.ask(f"{cells}.length") > 20
+    # A word that is broken inside gives a cell many lines.
+    assert browser.ask(f"Math.max(...{cells}.map(e => e.getClientRects()[0].height))") < 110
+    assert browser.ask("document.documentElement.scrollWidth") == PHONE[0]
 
 
 def test_charts_are_as_wide_as_the_page(browser: Browser, path: Path) -> None:

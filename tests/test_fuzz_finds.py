@@ -74,6 +74,20 @@ def test_a_blank_line_at_the_end_does_not_end_a_file_without_a_newline(
     assert not output.endswith("\n")
 
 
+@pytest.mark.parametrize(
+    ("answer", "expected"),
+    [
+        ("a\n", "a\n"),  # only the end went: the line left keeps its newline
+        ("a\nb\n", "a\nb"),
+        ("a\nb\n\n", "a\nb"),
+        ("a\nb\nc\n\n", "a\nb\nc"),
+    ],
+)
+def test_the_end_of_a_file_without_a_newline(tmp_path: Path, answer: str, expected: str) -> None:
+    request = Request(instruction="x", allow=EVERYTHING)
+    assert edit(tmp_path, "a\nb", answer, request=request) == expected
+
+
 REPEATED = "import os\n\n\n" + "".join(
     f"def f{i}(x):\n    y = x + {i}\n    return y\n\n\n" for i in range(200)
 )

@@ -77,7 +77,8 @@ class Document:
         `seen` is the view as the model was shown it, if that differs (its tokenizer may compose
         accents): what `new_view` shares with `seen` comes back as it stands in the file. A new
         line ends as the line before it does. A missing newline at the end of the file stays
-        missing whatever `new_view` ends in, and none goes missing.
+        missing whatever `new_view` ends in, unless the last line left is an old one that had one;
+        and none goes missing.
 
         Raises InputError `encoding` for a character that the file's encoding lacks.
         """
@@ -139,10 +140,17 @@ class Document:
             near = end or near
             parts += [line.text, near]
         if parts and self.endings and not self.endings[-1]:
-            # A blank last line would be a newline at the end, which this file does not have.
-            while len(parts) > 2 and not parts[-2]:
+            # A new blank line at the end would be a newline there, which this file does not have.
+            kept = 0
+            for line, text in zip(lines, self.view.split("\n")[:-1], strict=False):
+                if line.text != text:
+                    break
+                kept += 1
+            while len(parts) > 2 * max(kept, 1) and not parts[-2]:
                 del parts[-2:]
-            parts.pop()
+            # Where only the end went, the last line left is an old one, and keeps its newline.
+            if len(parts) > 2 * kept or kept == len(self.endings):
+                parts.pop()
         return "".join(parts)
 
     def _encode(self, text: str) -> bytes:

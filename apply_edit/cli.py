@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from shutil import get_terminal_size
 from typing import Annotated, Any
 
 import typer
@@ -18,6 +19,7 @@ from apply_edit.command.complete import (
 )
 from apply_edit.command.order import Order
 from apply_edit.command.setting import BY_NAME
+from apply_edit.command.streams import no_more
 from apply_edit.command.words import nearest, one_line, quote
 from apply_edit.errors import UsageError
 
@@ -60,16 +62,20 @@ class Sections(TyperCommand):
                 continue
             panel = getattr(param, "rich_help_panel", None) or "More"
             sections.setdefault(panel, []).append(record)
+        room = 30 if formatter.width >= 60 else formatter.width // 3 if formatter.width > 30 else 4
         for name, records in sections.items():
             if records:
                 with formatter.section(name):
-                    formatter.write_dl(records)
+                    formatter.write_dl(records, col_max=room)
 
 
 def new_app(**more: Any) -> typer.Typer:
     """A typer app of ours."""
     # rich help costs a tenth of a second and breaks in narrow windows.
-    settings = {"help_option_names": ["-h", "--help"]}
+    settings: dict[str, Any] = {"help_option_names": ["-h", "--help"]}
+    columns = get_terminal_size().columns
+    if columns < 52:  # typer itself would not go below, and the terminal break its lines
+        settings["terminal_width"] = max(columns - 1, 20)
     return typer.Typer(
         rich_markup_mode=None,
         pretty_exceptions_enable=False,
@@ -220,7 +226,8 @@ def edit(
             "--draft",
             metavar="DRAFT",
             autocompletion=complete_draft,
-            help="where drafts come from: copy or none; changes speed, never output [copy]",
+            help="where drafts come from: auto, copy, self, model:NAME or none; changes speed, "
+            "never output [copy]",
         ),
     ] = None,
     k: Annotated[
@@ -303,6 +310,10 @@ def call(app: typer.Typer, argv: Sequence[str], name: str, **more: Any) -> Any:
         if isinstance(error.__context__, BrokenPipeError):
             raise error.__context__ from None
         raise
+    except BrokenPipeError:
+        raise
+    except OSError as error:  # help or the version, printed onto a full disk
+        raise no_more(error) from error
     except Exception as error:
         # The classes live in click or inside typer, as the version will have it.
         if not hasattr(error, "format_message"):

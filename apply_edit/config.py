@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import os
+import stat
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, fields
 from pathlib import Path
@@ -43,6 +45,11 @@ class Settings:
     progress: bool = True
     origins: Mapping[str, str] = field(default_factory=dict, compare=False)
     """Where each value that is no default came from, in words."""
+
+    def said(self, name: str) -> str:
+        """What to call setting `name` in a message about its value: where it was set."""
+        origin = self.origins.get(name, f"--{name}")
+        return origin if origin.startswith(("-", PREFIX)) else f"{name} in {origin}"
 
 
 def merge(
@@ -99,7 +106,9 @@ def _environment(environ: Mapping[str, str]) -> Iterator[Entry]:
             continue
         setting = known.get(variable)
         if setting is None:
-            near = nearest(variable, [*known, *OTHER_VARIABLES])
+            # Without the prefix, which makes every two of them look alike.
+            names = [name.removeprefix(PREFIX) for name in (*known, *OTHER_VARIABLES)]
+            near = nearest(variable.removeprefix(PREFIX), names, PREFIX)
             raise ConfigError("unknown-key", f"there is no variable {quote(variable)}{near}")
         if raw == "":
             continue  # the shell's way to unset for one command: NAME= cmd
@@ -115,7 +124,7 @@ def _user(environ: Mapping[str, str]) -> Iterator[Entry]:
     if path is None:
         return
     try:
-        raw = path.read_bytes()
+        raw = _plain_bytes(path)
     except (FileNotFoundError, NotADirectoryError):
         return
     except OSError as error:
@@ -137,11 +146,14 @@ def _project(start: Path | None) -> Iterator[Entry]:
     """[tool.apply-edit] of the nearest pyproject.toml that has it, up to the repository's top."""
     if start is None:
         return
-    start = Path(os.path.abspath(start))  # noqa: PTH100 - resolve() would follow links
+    try:
+        start = Path(os.path.abspath(start))  # noqa: PTH100 - resolve() would follow links
+    except OSError:  # the working folder is gone
+        return
     for folder in (start, *start.parents):
         path = folder / "pyproject.toml"
         try:
-            raw = path.read_bytes()
+            raw = _plain_bytes(path)
         except OSError:
             raw = b""
         # A broken pyproject.toml that never speaks of us is not ours to complain about: it may
@@ -157,8 +169,15 @@ def _project(start: Path | None) -> Iterator[Entry]:
                     if not entry[0].personal:
                         yield entry
                 return
-        if (folder / ".git").exists() or (folder / ".hg").exists():
+        if any(os.path.lexists(folder / mark) for mark in (".git", ".hg")):
             return
+
+
+def _plain_bytes(path: Path) -> bytes:
+    """The bytes of a plain file; a pipe would be waited for, and a device may never end."""
+    if not stat.S_ISREG(path.stat().st_mode):
+        raise OSError(errno.EINVAL, "it is no plain file", str(path))
+    return path.read_bytes()
 
 
 def _toml(raw: bytes, path: Path) -> dict[str, Any]:

@@ -121,7 +121,7 @@ def test_quick_answers_import_nothing_slow(command: Command, args: list[str]) ->
         (["f.py", "-i", "x", "--allow", "lots"], "bad-value", "did you mean lost?"),
         (["f.py", "-i", "x", "--device", "gpu"], "bad-value", "auto, cpu, cuda"),
         (["f.py", "-i", "x", "--dtype", "bf16"], "bad-value", "bfloat16"),
-        (["f.py", "-i", "x", "--draft", "cpoy"], "bad-value", "copy or none"),
+        (["f.py", "-i", "x", "--draft", "cpoy"], "bad-value", "auto, copy, self"),
         (["serve"], "not-available", "./serve"),
         (["stats", "--by", "knd"], "bad-value", "did you mean kind?"),
         (["models", "pul"], "usage", "did you mean pull?"),

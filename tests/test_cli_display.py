@@ -144,6 +144,8 @@ def test_where_it_is_not_wanted_nothing_is_drawn(
     assert session.end() == 0
     assert b"\x1b[?25l" not in session.sent
     assert b"\x1b[A" not in session.sent
+    if "TERM" in env:
+        assert b"\x1b" not in session.sent
     assert session.lines == [] if "-q" in args else session.lines[0].startswith("changed 1 line")
 
 

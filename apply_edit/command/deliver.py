@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,9 +15,9 @@ from apply_edit.command.voice import Voice
 from apply_edit.command.words import name, quote
 from apply_edit.editor import Edit
 from apply_edit.errors import ApplyEditError, InputError, SaveError
-from apply_edit.text.gitname import repository_path
+from apply_edit.text.gitname import repository_path, skipped_by_git
 from apply_edit.text.patch import check, diff
-from apply_edit.text.save import Snapshot, save, snapshot, write_new
+from apply_edit.text.save import Snapshot, check_room, save, snapshot, write_new
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +52,7 @@ def deliver(order: Order, done: Sequence[Done], streams: Streams, voice: Voice) 
 
             patch = painted(patch)
         streams.write(patch)
+        _say_where(done, voice)
     elif order.saves:
         write(order, done)
     elif not order.check:
@@ -71,6 +73,20 @@ def _say_unchanged(order: Order, done: Sequence[Done], streams: Streams, voice: 
     for one in done:
         if not one.changed:
             voice.note(f"no changes in {name(one.shown)}")
+
+
+def _say_where(done: Sequence[Done], voice: Voice) -> None:
+    """`git apply` leaves out what is not below the folder it is run in, and does not say so."""
+    folders = {
+        folder: None
+        for one in done
+        if one.changed and one.shown != "-"
+        for folder in [skipped_by_git(one.shown)]
+        if folder is not None
+    }
+    for folder in folders:
+        where = shlex.quote(name(str(folder)))
+        voice.note(f"git apply would pass this over in this folder; use git -C {where} apply")
 
 
 def diff_of(one: Done) -> bytes:
@@ -155,6 +171,7 @@ def check_places(order: Order, before: Sequence[Snapshot]) -> None:
             if not writable:
                 message = f"{name(str(one.path))} is read-only; make it writable (chmod u+w) first"
                 raise SaveError("read-only", message)
+            check_room(one.path)
     if not order.saves or order.output is None:
         return
     path = Path(order.output)
@@ -163,3 +180,4 @@ def check_places(order: Order, before: Sequence[Snapshot]) -> None:
     if not path.parent.is_dir():
         message = f"the folder of {quote(order.output)} does not exist; make it first"
         raise SaveError("no-such-folder", message)
+    check_room(path)

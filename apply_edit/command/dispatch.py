@@ -91,6 +91,8 @@ def _complete() -> None:
 
 
 def _internal(error: Exception, argv: Sequence[str]) -> ApplyEditError:
+    if isinstance(error, FileNotFoundError) and not _stands_somewhere():
+        return UsageError("no-such-folder", "the working folder was removed; change to another one")
     if _verbose(argv):
         import traceback
 
@@ -102,6 +104,14 @@ def _internal(error: Exception, argv: Sequence[str]) -> ApplyEditError:
         return ApplyEditError("memory", "there is not enough memory; use a smaller model or file")
     what = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
     return ApplyEditError("internal", f"this should not happen ({what}); {hint}")
+
+
+def _stands_somewhere() -> bool:
+    try:
+        os.getcwd()  # noqa: PTH109 - the call that fails
+    except OSError:
+        return False
+    return True
 
 
 def _verbose(argv: Sequence[str]) -> bool:

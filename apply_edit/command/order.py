@@ -80,6 +80,8 @@ class Order:
             raise UsageError(
                 "no-file", "name the file to edit, or - for standard input (--help says more)"
             )
+        if "" in self.files:
+            raise UsageError("no-file", "a FILE is empty; name the file to edit (--help says more)")
         self._check_edit()
         self._check_stdin()
         self._check_answer()

@@ -77,18 +77,25 @@ def _check_values(settings: Settings) -> None:
     for code in settings.allow:
         if code not in known:
             hint = nearest(code, known) or f"; it takes {', '.join(known)}"
-            raise UsageError("bad-value", f"--allow knows no code {quote(code)}{hint}")
-    for flag, value, pattern, right in (
+            said = settings.said("allow")
+            raise UsageError("bad-value", f"{said} knows no code {quote(code)}{hint}")
+    for setting, value, pattern, right in (
         (
-            "--device",
+            "device",
             settings.device,
             r"auto|cpu|mps|cuda(:\d+)?",
             "auto, cpu, cuda, cuda:N or mps",
         ),
-        ("--draft", settings.draft, r"copy|none|heads|self|model:.+", "copy or none"),
+        (
+            "draft",
+            settings.draft,
+            r"auto|copy|self|none|model:.+",
+            "auto, copy, self, model:NAME or none",
+        ),
     ):
         if not re.fullmatch(pattern, value):
-            raise UsageError("bad-value", f"{flag} takes {right}, not {quote(value)}")
+            said = settings.said(setting)
+            raise UsageError("bad-value", f"{said} takes {right}, not {quote(value)}")
 
 
 def _explain(settings: Settings, voice: Voice) -> None:

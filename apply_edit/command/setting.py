@@ -53,7 +53,9 @@ class Setting:
         if self.low is None:
             return noun
         low = f"above {self.low:g}" if self.open_low else f"from {self.low:g}"
-        return f"{noun} {low} up" if self.high is None else f"{noun} {low} to {self.high:g}"
+        if self.high is None:
+            return f"{noun} {low}" if self.open_low else f"{noun} {low} up"
+        return f"{noun} {low} to {self.high:g}"
 
 
 SETTINGS: tuple[Setting, ...] = (

@@ -84,8 +84,7 @@ class Streams:
         except BrokenPipeError:
             raise
         except OSError as error:
-            message = f"standard output took no more: {error.strerror}; the result is not whole"
-            raise SaveError("stdout", message) from error
+            raise no_more(error) from error
 
     def read(self) -> bytes:
         """All of standard input, read once and kept. Raises InputError `stdin`."""
@@ -121,6 +120,12 @@ class Streams:
         except OSError:
             return False
         return stat.S_ISREG(out.st_mode) and os.path.samestat(there, out)
+
+
+def no_more(error: OSError) -> SaveError:
+    """The failure of standard output in words."""
+    message = f"standard output took no more: {error.strerror}; what came out is not whole"
+    return SaveError("stdout", message)
 
 
 def write_all(fd: int, data: bytes) -> None:

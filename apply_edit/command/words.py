@@ -8,25 +8,41 @@ from collections.abc import Iterable
 def quote(value: object) -> str:
     """`value` as it should stand in a one-line message: quoted, controls escaped."""
     text = value if isinstance(value, str) else repr(value)
-    plain = text.encode("utf-8", "backslashreplace").decode("utf-8")
-    shown = "".join(c if c.isprintable() else repr(c)[1:-1] for c in plain)
+    shown = _printable(text)
     return f"'{shown}'" if isinstance(value, str) else shown
 
 
-def nearest(word: str, known: Iterable[str]) -> str:
-    """``; did you mean X?`` for the likeliest of `known`, or nothing."""
+def _printable(text: str) -> str:
+    """`text` with controls and undecodable bytes escaped, as `apply_edit.text.gitname.shown` does.
+
+    The shell's arguments hold such bytes as surrogates, and in an ASCII locale all but ASCII.
+    """
+    try:
+        raw = text.encode("utf-8", "surrogateescape")
+    except UnicodeEncodeError:  # a surrogate that stands for no byte
+        raw = text.encode("utf-8", "backslashreplace")
+    plain = raw.decode("utf-8", "backslashreplace")
+    return "".join(c if c.isprintable() else repr(c)[1:-1] for c in plain)
+
+
+def nearest(word: str, known: Iterable[str], prefix: str = "") -> str:
+    """``; did you mean X?`` for the likeliest of `known`, or nothing. X is shown with `prefix`.
+
+    >>> nearest("--instr", ["--history", "--instruction", "--instruction-file"])
+    '; did you mean --instruction?'
+    """
     from difflib import get_close_matches
 
-    found = get_close_matches(
-        word if word.isupper() else word.replace("_", "-"), list(known), 1, 0.65
-    )
-    return f"; did you mean {found[0]}?" if found else ""
+    names = list(known)
+    wanted = word if word.isupper() else word.replace("_", "-")
+    begun = [name for name in names if len(wanted.strip("-")) > 1 and name.startswith(wanted)]
+    found = sorted(begun, key=len)[:1] or get_close_matches(wanted, names, 1, 0.65)
+    return f"; did you mean {prefix}{found[0]}?" if found else ""
 
 
 def one_line(text: str) -> str:
     """`text` fit for one line of a terminal: blanks collapsed, controls and surrogates escaped."""
-    plain = " ".join(text.split()).encode("utf-8", "backslashreplace").decode("utf-8")
-    return "".join(c if c.isprintable() else repr(c)[1:-1] for c in plain)
+    return _printable(" ".join(text.split()))
 
 
 def name(path: str) -> str:

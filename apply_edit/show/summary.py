@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Sequence
 from difflib import SequenceMatcher
@@ -12,7 +13,7 @@ from apply_edit.decode.types import Step
 from apply_edit.editor import Edit
 from apply_edit.show.look import Line, Look, cut, width_of
 from apply_edit.show.remaining import duration
-from apply_edit.show.terminal import Terminal
+from apply_edit.show.terminal import Terminal, can_draw
 
 NARROW_ROWS = 8
 """Passes of up to this many rows cost about what a pass of one row costs."""
@@ -130,7 +131,9 @@ def summary_text(edit: Edit, title: str, color: bool) -> str:
     head: Line = [(f"{title}: ", "")] if title else []
     room = terminal.size()[0] - width_of(head)
     lines = changed_lines(edit.original, edit.output)
-    return look.paint([*head, *summary(lines, edit.stats, edit.steps, look, room)])
+    line = [*head, *summary(lines, edit.stats, edit.steps, look, room)]
+    # A terminal that knows no codes would print even those of bold and faint.
+    return look.paint(line) if color or can_draw(os.environ) else "".join(t for t, _ in line)
 
 
 def figure_lines(stats: Stats, title: str) -> list[str]:

@@ -144,8 +144,9 @@ class ReplayBackend:
             files = sorted(file for file in path.iterdir()) if path.is_dir() else [path]
             self._texts = [file.read_bytes().decode("utf-8") for file in files]
         except (OSError, ValueError) as error:
+            why = getattr(error, "strerror", None) or error
             raise ModelError(
-                "no-replay", f"cannot replay {str(path)!r}: {error}; name a UTF-8 text file"
+                "no-replay", f"cannot replay {str(path)!r} ({why}); name a UTF-8 text file"
             ) from error
         if not self._texts:
             raise ModelError("no-replay", f"the folder {str(path)!r} is empty; put answers into it")

@@ -200,6 +200,19 @@ def require_space(folder: Path, needed: int, what: str) -> None:
         )
 
 
+_UNWRITABLE = (
+    errno.EACCES,
+    errno.EPERM,
+    errno.EROFS,
+    errno.ENOTDIR,
+    errno.EEXIST,
+    errno.ENOENT,  # where the system itself makes the folders, as below /proc
+    errno.ELOOP,
+    errno.ENAMETOOLONG,
+    errno.EIO,
+)
+
+
 @contextlib.contextmanager
 def writing(folder: Path) -> Iterator[None]:
     """Turn the operating system's refusals to write below `folder` into model errors."""
@@ -212,7 +225,7 @@ def writing(folder: Path) -> Iterator[None]:
                 f"the disk is full while writing to {folder}; make room or set APPLY_EDIT_CACHE "
                 "to a folder on another disk",
             ) from error
-        if error.errno in (errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOTDIR, errno.EEXIST):
+        if error.errno in _UNWRITABLE:
             raise ModelError(
                 "cache-unwritable",
                 f"cannot write to the weights cache at {folder} ({error.strerror}); set "

@@ -162,5 +162,7 @@ def _reason(log: bytes) -> str:
     """The line of pip's output that says what went wrong."""
     lines = [line.strip() for line in log.decode("utf-8", "replace").splitlines() if line.strip()]
     errors = [line for line in lines if line.lower().startswith("error")]
+    if errors and errors[-1].endswith("Exception:"):  # a traceback follows, its cause at the end
+        return lines[-1][:200]
     line = (errors or lines or ["pip said nothing"])[-1]
     return line.split(":", 1)[-1].strip()[:200]

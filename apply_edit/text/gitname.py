@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-__all__ = ["quote", "repository_path", "shown"]
+__all__ = ["quote", "repository_path", "shown", "skipped_by_git"]
 
 _ESCAPES = {
     0x07: b"\\a",
@@ -47,9 +47,34 @@ def repository_path(file: str | os.PathLike[str]) -> tuple[bytes, Path | None]:
     real = Path(os.path.realpath(file))
     base = top = _top(real)
     if base is None:
-        base = Path.cwd().resolve()
-    name = real.relative_to(base) if real.is_relative_to(base) else Path(real.name)
+        base = _here()
+    name = Path(real.name)
+    if base is not None and real.is_relative_to(base):
+        name = real.relative_to(base)
     return os.fsencode(name), top
+
+
+def skipped_by_git(file: str | os.PathLike[str]) -> Path | None:
+    """The folder to run ``git apply`` in for a patch of `file`, where the working folder won't do.
+
+    git leaves out, in silence and with exit code 0, what is not below the folder that it is run
+    in; and in one repository it knows nothing of another, such as a submodule.
+    """
+    real = Path(os.path.realpath(file))
+    top = _top(real)
+    here = _here()
+    below = here is not None and real.is_relative_to(here)
+    if top is None:
+        return None if below else real.parent
+    return None if below and here is not None and _top(here / "file") == top else top
+
+
+def _here() -> Path | None:
+    """The working folder; None where it was removed."""
+    try:
+        return Path.cwd().resolve()
+    except OSError:
+        return None
 
 
 def _top(file: Path) -> Path | None:

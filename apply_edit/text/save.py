@@ -36,7 +36,7 @@ from apply_edit.text.temporary import (
     write_all,
 )
 
-__all__ = ["Snapshot", "remove_temporaries", "save", "snapshot", "write_new"]
+__all__ = ["Snapshot", "check_room", "remove_temporaries", "save", "snapshot", "write_new"]
 
 _PATIENCE = 5.0  # seconds to wait for another run that is just writing the file
 _IN_PLACE = (errno.EBUSY, errno.EPERM, errno.EACCES)
@@ -103,6 +103,17 @@ def write_new(path: str | os.PathLike[str], data: bytes, *, force: bool = False)
             now = Snapshot(path, target, read_all(fd, 2**62), stat.S_IMODE(mode))
             _write(target, fd, data, now, name)
     return True
+
+
+def check_room(path: str | os.PathLike[str]) -> None:
+    """Raise what `save` or `write_new` at `path` would for a folder that cannot be written.
+
+    To be asked before a result that takes minutes is made. Raises SaveError `read-only-folder`.
+    """
+    target = Path(os.path.realpath(path))
+    plain = target.is_file() or not target.exists()
+    if plain and target.parent.is_dir() and not os.access(target.parent, os.W_OK | os.X_OK):
+        raise _folder(shown(path))
 
 
 def _create(target: Path, data: bytes, name: str, *, force: bool) -> bool:

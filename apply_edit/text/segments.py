@@ -62,7 +62,7 @@ def parse(update: str, original: str) -> Sketch:
     if not segments:
         raise UsageError(
             "empty-sketch",
-            "The sketch holds no code of its own; write the lines to change between the markers.",
+            "the sketch holds no code of its own; write the lines to change between the markers",
         )
     return Sketch(tuple(segments), len(marks))
 

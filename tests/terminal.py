@@ -57,6 +57,16 @@ class Session:
     def resize(self, columns: int, rows: int) -> None:
         """Make the window another size."""
         self._size(rows, columns)
+        fewer = self.screen.lines - rows
+        if fewer > 0:
+            # pyte cuts the lines at the top, and leaves its cursor outside; terminals cut those
+            # below the cursor first. So blank lines are put there for it to cut.
+            place = self.screen.cursor.y
+            above = max(0, place - (rows - 1))
+            self.screen.cursor.y = 0
+            self.screen.delete_lines(above)
+            self.screen.insert_lines(fewer)
+            self.screen.cursor.y = place - above
         self.screen.resize(rows, columns)
 
     def type(self, keys: bytes) -> None:

@@ -93,7 +93,6 @@ REPEATED = "import os\n\n\n" + "".join(
 )
 
 
-@pytest.mark.xfail(strict=True, reason="blank lines at a segment's end anchor over its marker")
 def test_a_piece_ends_where_its_function_ends() -> None:
     rest = "# ... existing code ...\n"
     pieces = [f"\ndef f{i}(x):\n    y = x + {i}00\n    return y\n\n" for i in (50, 150)]
@@ -102,7 +101,6 @@ def test_a_piece_ends_where_its_function_ends() -> None:
     assert merge.predict(REPEATED, update).text == expected
 
 
-@pytest.mark.xfail(strict=True, reason="blank lines alone anchor a new function at the top")
 def test_a_new_function_at_the_end_goes_to_the_end() -> None:
     update = "import re\nimport os\n# ... existing code ...\n\n\ndef last(x):\n    return x\n"
     text = REPEATED[: REPEATED.index("def f9(")]

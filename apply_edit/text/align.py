@@ -10,8 +10,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import islice
+from itertools import islice, pairwise
 
+from apply_edit.text.fresh import fresh, openers
 from apply_edit.text.outline import defined_name, indent_of
 
 COMMON = 24
@@ -183,20 +184,29 @@ def _nodes(
         if weak[row]:
             column = indent_of(line) + shifts[row]
             spots[row] = [at for at in spots[row] if indent_of(original[at]) == column]
+    new, ends = _new(sketch, breaks, original, spots, same)
     rare = [
-        0 < len(at) <= COMMON and bool(line.strip()) for at, line in zip(spots, sketch, strict=True)
+        0 < len(spots[row]) <= COMMON
+        and bool(line.strip())
+        and row not in ends
+        and (row not in new or (len(spots[row]) == 1 and weight(line) >= 1.0))
+        for row, line in enumerate(sketch)
     ]
-    backed = _backed(sketch, original, spots, rare)
+    alone = breaks | {row + 1 for row in ends | new if row + 1 not in new}
+    backed = _backed(frozenset(alone), spots, rare)
     edges = _edges(sketch, breaks)
     nodes: list[list[tuple[Pair, float]]] = []
     held: set[int] = set()
     for row, line in enumerate(sketch):
+        if row in breaks:
+            held = set()
         here = set(spots[row]) if held or backed[row] else set()
         if rare[row]:
             chosen = spots[row]
         elif spots[row]:
             chosen = sorted(({at + 1 for at in held} | backed[row]) & here)
-            if not chosen and len(spots[row]) <= 8 * COMMON and line.strip():
+            common = len(spots[row]) > 8 * COMMON or not line.strip() or row in new or row in ends
+            if not chosen and not common:
                 chosen = spots[row]
         else:
             chosen = []
@@ -226,13 +236,45 @@ def _edges(sketch: Sequence[str], breaks: frozenset[int]) -> set[int]:
     return edges
 
 
-def _backed(
-    sketch: Sequence[str], original: Sequence[str], spots: list[list[int]], rare: list[bool]
-) -> list[set[int]]:
-    """Per common line, the places where the next line of the sketch agrees as well."""
-    backed: list[set[int]] = [set() for _ in sketch]
-    for row in range(len(sketch) - 2, -1, -1):
-        if not rare[row] and spots[row]:
+def _new(
+    sketch: Sequence[str],
+    breaks: frozenset[int],
+    original: Sequence[str],
+    spots: list[list[int]],
+    same: Mapping[int, Sequence[int]],
+) -> tuple[set[int], set[int]]:
+    """The lines of definitions and blocks that are new to the file, and the blocks' closers.
+
+    They anchor on their own only where they are unique, closers never, and no line below the
+    block speaks for its last one.
+    """
+    found = [row not in same and not spots[row] for row in range(len(sketch))]
+    heads = {row for row, line in enumerate(sketch) if found[row] and defined_name(line)}
+    known = {defined_name(line) for line in original} if heads else set()
+    new: set[int] = set()
+    ends: set[int] = set()
+    cuts = sorted({0, *breaks, len(sketch)})
+    for start, end in pairwise(cuts):
+        rows = sketch[start:end]
+        if heads:
+            for stretch in fresh(rows, known):
+                if start + stretch[0] in heads:
+                    new.update(start + row for row in stretch)
+        outer = end
+        for row, head in reversed(openers(rows).items()):  # a block before those inside it
+            if found[start + head]:
+                ends.add(start + row)
+                if start + row < outer:
+                    outer = start + head
+                    new.update(range(outer, start + row))
+    return new, ends
+
+
+def _backed(alone: frozenset[int], spots: list[list[int]], rare: list[bool]) -> list[set[int]]:
+    """Per common line, the places where the next line agrees as well, if that is not `alone`."""
+    backed: list[set[int]] = [set() for _ in spots]
+    for row in range(len(spots) - 2, -1, -1):
+        if not rare[row] and spots[row] and row + 1 not in alone:
             after = spots[row + 1] if rare[row + 1] else backed[row + 1]
             if after:
                 backed[row] = {at - 1 for at in after} & set(spots[row])

@@ -7,9 +7,9 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 
 from apply_edit.text.change import Change
+from apply_edit.text.extent import alike
 from apply_edit.text.loop_watch import Periods, repeats
 from apply_edit.text.outline import defined_name, indent_of, outline
-from apply_edit.text.place import alike
 
 _BLOCK = 8  # equal lines in a row, blanks aside, from which a copy is no coincidence
 _BESIDE = 3  # the same for a copy that stands right after its twin

@@ -88,6 +88,7 @@ def _places(sketch: Sketch, lines: list[str]) -> list[Place]:
         ]
         for offset, segment in zip(offsets, segments, strict=True)
     ]
+    by_segment = [_told(segment, own) for segment, own in zip(segments, by_segment, strict=True)]
     if sketch.markers == 0:
         segments, by_segment = _implicit(segments[0], by_segment[0], lines)
     places: list[Place] = []
@@ -102,6 +103,12 @@ def _places(sketch: Sketch, lines: list[str]) -> list[Place]:
         places.append(place)
         low = place.end
     return places
+
+
+def _told(segment: Segment, pairs: list[Pair]) -> list[Pair]:
+    """The pairs without the blank lines at their ends, which say nothing of where to go."""
+    rows = [index for index, pair in enumerate(pairs) if segment.lines[pair.sketch].strip()]
+    return pairs[rows[0] : rows[-1] + 1] if rows else []
 
 
 def _same_definitions(rows: Sequence[str], lines: Sequence[str]) -> dict[int, list[int]]:

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from dataclasses import dataclass
 
 from apply_edit.text.align import Pair, align, weight
+from apply_edit.text.extent import grow_down, grow_up, whole_block
+from apply_edit.text.fresh import added
 from apply_edit.text.outline import block_end, defined_name, indent_of, outline
 from apply_edit.text.segments import Segment
-
-_WORD = re.compile(r"\w+|[^\w\s]")
-_ALIKE = 0.6  # token overlap from which a new line counts as the rewriting of an old one
-_WINDOW = 60  # lines looked at when a replaced line is sought beside an anchor
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,13 +44,13 @@ def anchored(
         if opening and _renews(head, lines[low:start]):
             start = low
         else:
-            start = _grow_up(head, lines, low, start)
+            start = grow_up(segment, first.sketch, lines, low, start)
     elif opening and segment.after is not None and 0 < start <= 3:
         start = 0  # markers elsewhere, none here: the file begins like this
     if any(line.strip() for line in tail):
         sure -= 0.25
-        whole = _whole_block(segment, pairs, lines, high)
-        end = whole if whole is not None else _grow_down(tail, lines, end, high)
+        whole = whole_block(segment, pairs, lines, high)
+        end = whole if whole is not None else grow_down(segment, last.sketch + 1, lines, end, high)
     if segment.after is None and segment.before is not None and high == len(lines):
         rest = lines[end:]
         if len(rest) <= max(3, 2 * len(tail)) and not defines(rest, tail) and not _closes(rest):
@@ -82,6 +79,10 @@ def _nearby(
     below = lines[last.original + 1 : min(high, last.original + 2 * len(tail) + 11)]
     near = list(pairs)
     names = {None, *map(defined_name, head), *map(defined_name, tail)}
+    if segment.before is not None:
+        head = _without(head, added(text, above, first.sketch))
+    if segment.after is not None:
+        tail = _without(tail, added(tail, below, len(tail)))
     if any(weight(line) >= 0.5 for line in head):
         cut = [at for at, line in enumerate(above) if defined_name(line) not in names]
         above = above[cut[-1] + 1 :] if cut else above
@@ -97,6 +98,11 @@ def _nearby(
             row, line = last.sketch + 1, last.original + 1
             near += [Pair(p.sketch + row, p.original + line, True) for p in found]
     return near
+
+
+def _without(text: Sequence[str], rows: Container[int]) -> tuple[str, ...]:
+    """The lines, those of `rows` blank."""
+    return tuple("" if row in rows else line for row, line in enumerate(text))
 
 
 def _led(lines: Sequence[str], header: int) -> int:
@@ -183,69 +189,6 @@ def defines(lines: Sequence[str], new: Sequence[str]) -> bool:
     """Whether the lines hold a definition that the new lines do not define again."""
     again = {defined_name(line) for line in new}
     return any((name := defined_name(line)) and name not in again for line in lines)
-
-
-def alike(one: str, other: str) -> float:
-    """Overlap of the tokens of two lines, 0 to 1 (Dice)."""
-    a, b = Counter(_WORD.findall(one)), Counter(_WORD.findall(other))
-    total = a.total() + b.total()
-    return 2 * (a & b).total() / total if total else 0.0
-
-
-def _grow_up(head: Sequence[str], lines: Sequence[str], low: int, start: int) -> int:
-    """The first line above `start` that the unmatched lines of `head` rewrite."""
-    floor = max(low, start - len(head) * 2 - 3, start - _WINDOW)
-    best = start
-    ceiling = start
-    for line in reversed(head[-_WINDOW:]):
-        if weight(line) < 0.5:
-            continue
-        scored = [(alike(line, lines[at]), at) for at in range(floor, ceiling) if lines[at].strip()]
-        if not scored:
-            break
-        score, at = max(scored)
-        if score >= _ALIKE:
-            best = ceiling = at
-    return best
-
-
-def _grow_down(tail: Sequence[str], lines: Sequence[str], end: int, high: int) -> int:
-    """The line after the last one below `end` that the unmatched lines of `tail` rewrite."""
-    roof = min(high, end + len(tail) * 2 + 3, end + _WINDOW)
-    floor = end
-    for line in tail[:_WINDOW]:
-        if weight(line) < 0.5:
-            continue
-        scored = [(alike(line, lines[at]), -at) for at in range(floor, roof) if lines[at].strip()]
-        if not scored:
-            break
-        score, negative = max(scored)
-        if score >= _ALIKE:
-            floor = -negative + 1
-    return floor
-
-
-def _whole_block(segment: Segment, pairs: list[Pair], lines: list[str], high: int) -> int | None:
-    """The end of the definition that the segment's unmatched tail rewrites to its end, if so."""
-    text = segment.lines
-    last = pairs[-1]
-    tail_depth = min(indent_of(line) for line in text[last.sketch + 1 :] if line.strip())
-    for pair in reversed(pairs):
-        if defined_name(text[pair.sketch]) is None:
-            continue
-        depth = indent_of(text[pair.sketch])
-        closed = block_end(text, pair.sketch)
-        inside = all(
-            not line.strip() or row < closed for row, line in enumerate(text) if row > last.sketch
-        )
-        if not inside or (
-            tail_depth <= depth and text[closed - 1].strip()[:1] not in ("}", "e", "]")
-        ):
-            continue
-        if segment.after is not None and indent_of(segment.after) > depth:
-            return None  # the marker goes on inside the body
-        return max(last.original + 1, min(block_end(lines, pair.original), high))
-    return None
 
 
 def unanchored(

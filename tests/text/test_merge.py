@@ -174,3 +174,102 @@ def test_a_long_file_of_equal_rows():
     original = "\n".join(["t = [", *rows, "]"]) + "\n"
     update = "\n".join(["t = [", *rows, "    7,", "]"]) + "\n"
     assert predict(original, update).text == update
+
+
+def repeated(header, body, close, count, between="\n"):
+    """Functions that differ in their names and one number only."""
+    blocks = [header.format(i) + "\n" + body.format(i) + "\n" + close for i in range(count)]
+    return between.join(blocks)
+
+
+LIKE = {
+    "Python": ("def f{}(x):", "    y = x + {}\n    return y", "", "# ...\n"),
+    "Python methods": (
+        "    def f{}(self):", "        y = {}\n        return y", "", "    # ... more ...\n",
+    ),
+    "JavaScript": ("function f{}(x) {{", "  const y = x + {};\n  return y;", "}\n", "// ...\n"),
+    "Go": ("func F{}(x int) int {{", "\ty := x + {}\n\treturn y", "}\n", "// ...\n"),
+    "Java methods": (
+        "    int f{}() {{", "        int y = {};\n        return y;", "    }\n",
+        "    // ... existing code ...\n",
+    ),
+    "Ruby": ("def f{}(x)", "  y = x + {}\n  y", "end\n", "# ...\n"),
+    "CSS": (".f{} {{", "  x: {};\n  y: 0;", "}\n", "/* ... */\n"),
+}  # fmt: skip
+"""A header, a body that differs in one line, what closes it, and a marker."""
+BLANKS = {"": "none", "\n": "one", "\n\n": "two", "    \n": "spaces"}
+
+
+@pytest.mark.parametrize("blank", BLANKS, ids=BLANKS.values())
+@pytest.mark.parametrize("count", [12, 220])
+@pytest.mark.parametrize("kind", LIKE)
+def test_pieces_with_blank_edges_end_where_their_blocks_end(kind, count, blank):
+    header, body, close, marker = LIKE[kind]
+    original = "first line\n\n\n" + repeated(header, body, close, count, "\n\n") + "\nlast line\n"
+    chosen = (1, count // 2, count - 2)
+    # The header is as it was: it, and nothing else, tells where the piece goes.
+    pieces = [f"{blank}{header.format(i)}\n{body.format(-i)}\n{close}{blank}" for i in chosen]
+    expected = original
+    for i in chosen:
+        old, new = (header.format(i) + "\n" + body.format(n) + "\n" for n in (i, -i))
+        expected = swapped(expected, old, new)
+    found = predict(original, marker + marker.join(pieces) + marker).text
+    assert code(found) == code(expected)
+    assert found.startswith("first line\n\n\n" + header.format(0))
+
+
+def code(text):
+    return [line for line in text.split("\n") if line.strip()]
+
+
+@pytest.mark.parametrize("top", ["", "first line\nsecond line\n"], ids=["alone", "with the top"])
+@pytest.mark.parametrize("kind", ["Python", "JavaScript", "Go", "Ruby", "CSS"])
+def test_a_new_block_like_all_others_goes_to_the_end(kind, top):
+    header, body, close, marker = LIKE[kind]
+    original = "second line\n\n" + repeated(header, body, close, 9, "\n")
+    new = header.format("last") + "\n" + body.format("last") + "\n" + close
+    found = predict(original, top + marker + "\n\n" + new).text
+    expected = original + "\n" + new
+    if top:
+        expected = "first line\n" + expected
+    assert code(found) == code(expected)
+
+
+@pytest.mark.parametrize("blank", ["", "\n"], ids=["close", "blank edges"])
+@pytest.mark.parametrize("kind", ["Python", "Python methods", "JavaScript", "Go", "Java methods"])
+@pytest.mark.parametrize("where", ["above", "below"])
+def test_a_new_block_beside_a_known_one_replaces_none(kind, where, blank):
+    header, body, close, marker = LIKE[kind]
+    original = "first line\n\n" + repeated(header, body, close, 9, "\n") + "\nlast line\n"
+    known = header.format(4) + "\n" + body.format(4) + "\n" + close
+    new = header.format("fresh") + "\n" + body.format("fresh") + "\n" + close
+    both = new + "\n" + known if where == "above" else known + "\n" + new
+    found = predict(original, marker + blank + both + blank + marker).text
+    assert code(found) == code(swapped(original, known, both))
+
+
+def test_a_new_method_before_the_end_of_a_class_replaces_none():
+    update = "// ...\n\n    int size() {\n        return stock.size();\n    }\n}\n"
+    found = predict(JAVA, update).text
+    assert code(found)[:-4] == code(JAVA)[:-1]
+    assert code(found)[-4:] == code(update)[1:]
+
+
+def test_a_new_section_goes_to_the_end():
+    original = "".join(f"[part{i}]\nname = {i}\nenabled = true\n\n" for i in range(5))
+    new = "[other]\nenabled = true\nname = 9\n"
+    found = predict(original, "# ...\n\n" + new).text
+    assert code(found) == code(original + new)
+
+
+def test_a_renamed_function_takes_the_place_of_the_old():
+    update = PYTHON[PYTHON.index("    def total(self)") :].replace("def total", "def in_all")
+    end = update.index(SUM) + len(SUM)
+    found = predict(PYTHON, "# ...\n" + update[:end] + "# ...\n").text
+    assert found == swapped(PYTHON, "def total(", "def in_all(")
+
+
+def test_blank_lines_at_a_pieces_edges_are_no_part_of_its_region():
+    lines = PYTHON.split("\n")
+    ((start, end),) = regions("# ...\n\n" + CHECKED + "\n# ...\n", PYTHON)
+    assert "\n".join(lines[start:end]) + "\n" == REMOVE

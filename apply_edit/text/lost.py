@@ -11,8 +11,9 @@ from collections.abc import Iterator
 
 from apply_edit.text.align import align
 from apply_edit.text.change import Change, Hunk, Loss
+from apply_edit.text.imports import unused
 from apply_edit.text.merge import predict
-from apply_edit.text.reasons import LARGE, Reasons, quoted, unused
+from apply_edit.text.reasons import LARGE, Reasons, quoted
 from apply_edit.text.segments import parse
 
 _NEAR = 3  # lines, blanks aside, between a sketch's end and the file's that count as none

@@ -13,41 +13,16 @@ from functools import cached_property
 
 from apply_edit.text.change import Change, Hunk, Loss
 from apply_edit.text.comments import comment_lines
+from apply_edit.text.imports import IMPORT, PACKAGE, still_imported, unused
 from apply_edit.text.outline import Definition, defined_name, indent_of, outline
 from apply_edit.text.wording import COMMENTS, REMOVE, REMOVES, REMOVES_CODE, RESHAPES
 
-_IMPORT = re.compile(
-    r"^(?:import\b|from\s+\S+\s+import\b|#\s*include\b|using\b|use\b|require\b"
-    r"|const\s+\S+\s*=\s*require\b|export\s+\*)"
-)
-_PACKAGE = re.compile(r"^(?:package|module|namespace)\s+[\w.:\\]+\s*;?$")
 _ENDS = re.compile(r"^(?:return|raise|yield|throw)\b")
 _CLOSES = re.compile(r"^(?:return|raise|yield|throw|pass|break|continue|end|fi|done|[)\]}])")
 _WORD = re.compile(r"[^\W\d]\w{2,}")
 _NEAR = 3  # lines, blanks aside, within which a change is beside another
 LARGE = 8  # lines gone in one piece from which the size alone is a sign
 _RARE = 3  # lines of the original in which a telling name occurs at most
-
-
-def unused(lines: list[str], change: Change) -> bool:
-    """Whether the lines are imports of names that the edit left without a use."""
-    if not all(_IMPORT.match(line) and "*" not in line for line in lines):
-        return False
-    before = "\n".join(line for line in change.old if not _IMPORT.match(line))
-    after = "\n".join(line for line in change.new if not _IMPORT.match(line))
-    for line in lines:
-        name = (re.findall(r"\w+", line) or [""])[-1]
-        alone = re.compile(rf"(?<![\w.]){re.escape(name)}(?!\w)")
-        if not name or alone.search(after) or not alone.search(before):
-            return False
-    return True
-
-
-def _still_imported(line: str, change: Change) -> bool:
-    """Whether the output uses the name that an import brought in."""
-    name = (re.findall(r"\w+", line) or [""])[-1]
-    alone = re.compile(rf"(?<![\w.]){re.escape(name)}(?!\w)")
-    return any(alone.search(text) for text in change.new if not _IMPORT.match(text))
 
 
 def quoted(line: str) -> str:
@@ -98,7 +73,7 @@ class Reasons:
         return [
             self.change.old[i]
             for i in indices
-            if not self._is_comment(i) and not _IMPORT.match(self.change.old[i])
+            if not self._is_comment(i) and not IMPORT.match(self.change.old[i])
         ]
 
     def told(self, hunk: Hunk) -> bool:
@@ -252,11 +227,11 @@ class Reasons:
         kept_imports = [
             (i, line)
             for i, line in zip(gone, lines, strict=True)
-            if _PACKAGE.match(line) or (_IMPORT.match(line) and not unused([line], change))
+            if PACKAGE.match(line) or (IMPORT.match(line) and not unused([line], change))
         ]
         if kept_imports and not (self.removes and self.told(hunk)):
             at, line = kept_imports[0]
-            used = not _IMPORT.match(line) or _still_imported(line, change)
+            used = not IMPORT.match(line) or still_imported(line, change)
             if used or not self.removes:
                 return Loss(change.old_at[at] + 1, len(gone), quoted(line))
         if all(self._is_comment(i) for i in gone):
@@ -266,7 +241,7 @@ class Reasons:
             return Loss(first, len(gone), f"the comment {loss.what}")
         if hunk.a == 0 and any(self._is_comment(i) for i in gone) and not self.removes_code:
             return loss
-        if all(_IMPORT.match(line) for line in lines):
+        if all(IMPORT.match(line) for line in lines):
             return None
         return None if self._excused(hunk, len(gone), ends) else loss
 

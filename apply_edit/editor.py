@@ -229,6 +229,7 @@ def _judge(view: _View, question: Question, answer: Answer, request: Request) ->
         instruction=request.instruction,
         update=question.update,
         name=request.name,
+        first_line=question.part.first,
     )
     if answer.stats.finish == "loop" and not any(p.code == "looping" for p in problems):
         # Seen while it was written and no more now: still, it is not whole.

@@ -296,6 +296,7 @@ def test_guards_judge_the_range_alone(replayed: Replayed) -> None:
             "def f5(x):\n# ... existing code ...\n",
         )
     assert refused.value.code == "elided"
+    assert refused.value.message.startswith(f"line {start + 1} of the edited file, ")
 
 
 def test_a_range_must_still_fit_into_the_file(replayed: Replayed) -> None:

@@ -6,6 +6,7 @@ Codes: `empty`, `looping`, `truncated`, `fenced`, `elided`, `duplicated`, `incom
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -54,11 +55,13 @@ def check(
     update: str | None,
     language: str = "",
     name: str = "",
+    first_line: int = 1,
 ) -> list[Problem]:
     """All problems of an answer, the gravest first; empty when it may be used.
 
     `finished` is whether the model ended its answer itself. `language` or the suffix of the
-    file's `name` say how the text may be parsed.
+    file's `name` say how the text may be parsed. `first_line` is the line of the file (1-based)
+    at which both texts begin, where they are a part of it: lines are named as the file's.
 
     >>> [p.code for p in check("a = 1\\n", "", finished=True, instruction="Add b", update=None)]
     ['empty']
@@ -66,7 +69,7 @@ def check(
     if output == original and finished and update is None:
         return []
     kind = language_of(name, language)
-    found = list(_problems(original, output, finished, instruction, update, kind))
+    found = list(_problems(original, output, finished, instruction, update, kind, first_line))
     first: dict[str, Problem] = {}
     for problem in found:
         first.setdefault(problem.code, problem)
@@ -80,7 +83,10 @@ def _problems(
     instruction: str | None,
     update: str | None,
     language: str,
+    first_line: int,
 ) -> Iterator[Problem]:
+    offset = first_line - 1
+    where = "of the edited file" if offset else "of the answer"
     if not finished:
         yield Problem(
             "truncated", "the answer did not end; allow more tokens or edit a smaller part"
@@ -90,29 +96,32 @@ def _problems(
         return
     watch = LoopWatch(original)
     if watch.feed(output + "\n"):
+        line = (watch.line or 1) + offset
         yield Problem(
             "looping",
-            f"line {watch.line} of the answer repeats to no end; try again or another model",
-            watch.line,
+            f"line {line} {where} repeats to no end; try again or another model",
+            line,
         )
         return
     change = Change(original, output)
     for line, what in wrapped(change, language):
         yield Problem(
             "fenced",
-            f"line {line} of the answer is {what} and not of the file; try again",
-            line,
+            f"line {line + offset} {where} is {what} and not of the file; try again",
+            line + offset,
         )
     for line, text in elided(change, language):
         yield Problem(
             "elided",
-            f"line {line} of the answer, {_short(text)}, stands for code left out; try again or "
-            "edit a smaller part",
-            line,
+            f"line {line + offset} {where}, {_short(text)}, stands for code left out; try again "
+            "or edit a smaller part",
+            line + offset,
         )
     for line, what in doubled(change, instruction, update, language):
         yield Problem(
-            "duplicated", f"the answer has {what} twice, again at line {line}; try again", line
+            "duplicated",
+            f"the answer has {what} twice, again at line {line + offset}; try again",
+            line + offset,
         )
     if update is not None:
         gone = missing_lines(update, original, output)
@@ -124,28 +133,33 @@ def _problems(
                 "again or give the sketch more context",
             )
     for loss in lost(change, instruction, update):
+        line = loss.line + offset
         if loss.tail:
             yield Problem(
                 "truncated",
-                f"the answer ends before line {loss.line} of the file; try again or edit a smaller "
-                "part",
-                loss.line,
+                f"the answer ends before line {line} of the file; try again or edit a smaller part",
+                line,
             )
         else:
             yield Problem(
                 "lost",
-                f"{loss.what} (line {loss.line} of the file, {loss.count} in all) is gone and the "
+                f"{loss.what} (line {line} of the file, {loss.count} in all) is gone and the "
                 "edit gives no reason; try again or say that it should go",
-                loss.line,
+                line,
             )
     wrong = fault(output, language)
     if wrong is not None and fault(original, language) is None:
-        line, what = wrong
+        line, what = wrong[0] + offset, _moved(wrong[1], offset)
         yield Problem(
             "unparsable",
             f"the answer no longer parses at line {line} ({what}); try again or another model",
             line,
         )
+
+
+def _moved(what: str, offset: int) -> str:
+    """What a parser says, the lines that it speaks of `offset` further down."""
+    return re.sub(r"\bline (\d+)", lambda found: f"line {int(found[1]) + offset}", what)
 
 
 def _short(text: str) -> str:

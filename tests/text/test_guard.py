@@ -2,6 +2,8 @@
 
 # ruff: noqa: E501 - whole texts on a line read best
 
+import re
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -268,3 +270,31 @@ def test_a_good_answer_passes(kind):
 def test_any_answer_is_judged(original, output):
     codes(original, output)
     codes(output, output, update="# ...\na\n# ...\n")
+
+
+PART = "def f(x):\n    if x:\n        return 1\n    return 2\n\n\ndef g(x):\n    return f(x) + 3\n"
+DAMAGE = {
+    "fenced": "```python\n" + PART + "```\n",
+    "elided": "def f(x):\n    # ... existing code ...\n",
+    "duplicated": PART + "\n\n" + PART,
+    "truncated": PART[: PART.index("    return f")],
+    "lost": PART[PART.index("def g") :],
+    "unparsable": PART.replace("        return 1\n", ""),
+    "looping": PART + "x = 1\n" * 400,
+}
+
+
+@pytest.mark.parametrize("code", DAMAGE)
+def test_lines_of_a_part_are_named_as_the_files(code):
+    def found(first_line):
+        problems = check(
+            PART, DAMAGE[code], finished=True, instruction="Speed f up", update=None,
+            name="a.py", first_line=first_line,
+        )  # fmt: skip
+        return next(p for p in problems if p.code == code)
+
+    alone, part = found(1), found(501)
+    assert part.line == alone.line + 500
+    numbers = [int(n) for n in re.findall(r"line (\d+)", alone.message)]
+    assert numbers
+    assert [int(n) for n in re.findall(r"line (\d+)", part.message)] == [n + 500 for n in numbers]

@@ -26,9 +26,8 @@ from time import perf_counter
 from typing import Any
 
 from apply_edit.editor import Editor, Options
-from apply_edit.question import Asker
+from apply_edit.question import Asker, Question
 from apply_edit.target.prompt import Prompt
-from apply_edit.text import merge
 from apply_edit.text.document import Document
 from apply_edit.windowed import whole
 
@@ -86,19 +85,16 @@ class Ours:
     def __init__(self, editor: Editor) -> None:
         self.editor = editor
 
-    def prompt(self, case: Case) -> Prompt:
+    def question(self, case: Case) -> Question:
         data = case.original.encode()
         backend, document = self.editor.backend, Document.from_bytes(data)
         asker = Asker(backend.codec, backend.window, document, case.instruction)
-        return asker.question(whole(document, len(data), case.update)).prompt
+        return asker.question(whole(document, len(data), case.update))
 
-    def run(self, case: Case, prompt: Prompt, options: Options) -> Result:
-        predicted = None
-        if case.update is not None:
-            predicted = merge.predict(prompt.seen + "\n", case.update).text.removesuffix("\n")
+    def run(self, question: Question, options: Options) -> Result:
         self.editor.session.forget()
         started = perf_counter()
-        answer = self.editor.session.answer(prompt, options, predicted=predicted)
+        answer = self.editor.session.answer(question.prompt, options, predicted=question.predicted)
         seconds = perf_counter() - started
         stats = answer.stats
         return Result(
@@ -206,6 +202,7 @@ def main() -> None:
     parser.add_argument("--openvino", help="model for the openvino peer")
     parser.add_argument("--limit", type=int, help="at most so many cases, spread over the file")
     parser.add_argument("--only", help="case ids, comma-separated")
+    parser.add_argument("--draft", default="copy", help="what ours drafts with")
     parser.add_argument("--k", type=int, help="fixed draft length for ours")
     parser.add_argument("--json", action="store_true", help="one JSON object per case and run")
     options = parser.parse_args()
@@ -234,7 +231,7 @@ def main() -> None:
         prompt = question.prompt
         budget = editor.session.budget(prompt)
         runs: dict[str, Callable[[], Result]] = {
-            "ours": lambda q=question: ours.run(q, Options(k=options.k))
+            "ours": lambda q=question: ours.run(q, Options(k=options.k, draft=options.draft))
         }
         if "plain" in peers:
             runs["plain"] = lambda q=question: ours.run(q, Options(draft="none"))

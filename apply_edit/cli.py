@@ -216,6 +216,10 @@ def edit(
     top_p: Annotated[
         str | None, _opt(DECODING, "--top-p", metavar="P", help="nucleus of the sampling [1]")
     ] = None,
+    top_k: Annotated[
+        str | None,
+        _opt(DECODING, "--top-k", metavar="N", help="sample from the N likeliest [0: all]"),
+    ] = None,
     seed: Annotated[
         str | None, _opt(DECODING, "--seed", metavar="N", help="of sampling [0]")
     ] = None,

@@ -29,6 +29,7 @@ class Settings:
     max_new_tokens: int | None = None
     temperature: float = 0.0
     top_p: float = 1.0
+    top_k: int = 0
     seed: int = 0
     draft: str = "copy"
     k: int | None = None

@@ -123,6 +123,7 @@ def _edit_all(
         max_new_tokens=settings.max_new_tokens,
         temperature=settings.temperature,
         top_p=settings.top_p,
+        top_k=settings.top_k,
         seed=settings.seed,
         draft=settings.draft,
         k=settings.k,

@@ -66,6 +66,7 @@ SETTINGS: tuple[Setting, ...] = (
     Setting("max-new-tokens", "whole", low=1),
     Setting("temperature", "number", low=0),
     Setting("top-p", "number", low=0, high=1, open_low=True),
+    Setting("top-k", "whole", low=0),
     Setting("seed", "whole", low=0),
     Setting("draft", "text"),
     Setting("k", "k", low=0),

@@ -39,6 +39,15 @@ _SKETCH_RULES = (
     "'... existing code ...' stands for lines of the <{code}> that stay as they are.\n"
 )
 
+_VERBATIM = (
+    "- Copy every line of the <{update}> exactly as it is written; do not fix, improve or extend "
+    "it.\n"
+)
+_VERBATIM_ASK = (
+    "Provide the complete updated code. Copy the lines of the <{update}> exactly as they are "
+    "written, do not fix or improve them; keep all other lines of the <{code}>."
+)
+
 WORDINGS: dict[str, dict[str, Wording]] = {
     "instruction": {
         "current": INSTRUCTION,
@@ -79,6 +88,14 @@ WORDINGS: dict[str, dict[str, Wording]] = {
             _CARD,
             ask="Provide the complete updated code: every line of the <{update}>, and every line "
             "of the <{code}> that it does not replace.",
+        ),
+        "verbatim": replace(_CARD, rules=_CARD.rules + _VERBATIM),
+        "verbatim-last": replace(_CARD, ask=_VERBATIM_ASK),
+        "verbatim-both": replace(_CARD, rules=_CARD.rules + _VERBATIM, ask=_VERBATIM_ASK),
+        "mechanical": replace(
+            _CARD,
+            system="You are a merge tool. You copy lines; you never write, correct or improve code.",
+            ask=_VERBATIM_ASK,
         ),
     },
 }

@@ -35,13 +35,17 @@ def dispatch(argv: Sequence[str], streams: Streams) -> int:
                 f"this version has no `{first}` command; a file of that name is ./{first}",
             )
         if first == "models":
+            from apply_edit.cli_models import parse_models
             from apply_edit.command.models import models
 
-            code = models(argv[1:], streams)
+            wanted = parse_models(argv[1:])
+            code = 0 if wanted is None else models(wanted, streams)
         elif first == "stats":
+            from apply_edit.cli_stats import parse_stats
             from apply_edit.command.stats import stats
 
-            code = stats(argv[1:], streams)
+            asked = parse_stats(argv[1:])
+            code = 0 if asked is None else stats(asked, streams)
         else:
             from apply_edit.cli import parse
 

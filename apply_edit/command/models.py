@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json as json_text
 import os
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 from apply_edit.command.signals import ending
@@ -30,13 +29,8 @@ class ModelsOrder:
     flags: tuple[tuple[str, object], ...] = ()
 
 
-def models(argv: Sequence[str], streams: Streams) -> int:
-    """Run `apply-edit models ARGV`; returns the exit code."""
-    from apply_edit.cli_models import parse_models
-
-    order = parse_models(argv)
-    if order is None:
-        return 0
+def models(order: ModelsOrder, streams: Streams) -> int:
+    """Run `apply-edit models`; returns the exit code."""
     settings = merge(dict(order.flags), None, os.environ)
     voice = voice_of(settings, streams, os.environ)
     if order.action == "list":

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json as json_text
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import date, datetime
 
@@ -29,13 +29,8 @@ class StatsOrder:
     color: str | None = None
 
 
-def stats(argv: Sequence[str], streams: Streams) -> int:
-    """Run `apply-edit stats ARGV`; returns the exit code."""
-    from apply_edit.cli_stats import parse_stats
-
-    order = parse_stats(argv)
-    if order is None:
-        return 0
+def stats(order: StatsOrder, streams: Streams) -> int:
+    """Run `apply-edit stats`; returns the exit code."""
     settings = merge({"color": order.color}, None, os.environ)
     voice = voice_of(settings, streams, os.environ)
     by = _by(order.by)

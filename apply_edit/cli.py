@@ -20,8 +20,8 @@ from apply_edit.command.complete import (
 from apply_edit.command.order import Order
 from apply_edit.command.setting import BY_NAME
 from apply_edit.command.streams import no_more
-from apply_edit.command.words import nearest, one_line, quote
 from apply_edit.errors import UsageError
+from apply_edit.words import nearest, one_line, quote
 
 EDIT, ANSWER, MODEL, DECODING, TALK = (
     "The edit",

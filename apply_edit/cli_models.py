@@ -11,8 +11,8 @@ import typer
 from apply_edit.cli import call, new_app
 from apply_edit.command.complete import complete_model
 from apply_edit.command.models import ModelsOrder
-from apply_edit.command.words import nearest, quote
 from apply_edit.errors import UsageError
+from apply_edit.words import nearest, quote
 
 # Its completion is installed with the whole command's; it is needed only to answer the shell.
 models_app = new_app(add_completion="_APPLY_EDIT_COMPLETE" in os.environ)

@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from apply_edit.command.setting import BY_NAME, PREFIX, SETTINGS, Setting, parse, typed
-from apply_edit.command.words import nearest, quote
 from apply_edit.errors import ConfigError, UsageError
+from apply_edit.words import nearest, quote
 
 # Read elsewhere in the package, so not settings, but not misspelt ones either.
 OTHER_VARIABLES = frozenset({"APPLY_EDIT_CACHE", "APPLY_EDIT_HOME", "APPLY_EDIT_LOG"})

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
+import shutil
 from pathlib import Path
 
 import pytest
 
-from tests.command import SLOW, Command
+from tests.command import SLOW, TIMEOUT, Command
 from tests.terminal import Session
 
 FILE = b"".join(b"def function_%02d(x):\n    return x + %d\n\n" % (n, n) for n in range(40))
@@ -147,6 +148,24 @@ def test_where_it_is_not_wanted_nothing_is_drawn(
     if "TERM" in env:
         assert b"\x1b" not in session.sent
     assert session.lines == [] if "-q" in args else session.lines[0].startswith("changed 1 line")
+
+
+@pytest.mark.skipif(shutil.which("vim") is None, reason="needs Vim")
+@pytest.mark.parametrize(("answer", "kept"), [("nosuch", True), ("g.py", False)])
+def test_vim_keeps_its_buffer_when_the_filter_fails(
+    command: Command, answer: str, kept: bool
+) -> None:
+    shell = (
+        "exec vim -u NONE -N -c 'set shellredir=>' "
+        f"""-c "%!'$1' -m apply_edit - --stdin-filename %:S -q -i x -m replay:{answer}" """
+        "-c wq 'a b.py'"
+    )
+    (command.folder / "a b.py").write_bytes(FILE)
+    session = Session(command, shell=shell)
+    while session.read():
+        session.type(b"\r")  # on to where it asks for a key, after the message
+    session.process.wait(TIMEOUT)
+    assert (command.folder / "a b.py").read_bytes() == (FILE if kept else ANSWER)
 
 
 def test_without_a_terminal_nothing_is_drawn_whatever_is_forced(command: Command) -> None:

@@ -32,7 +32,7 @@ def shell_commands() -> list[str]:
 
 def editor_commands() -> list[str]:
     found = re.findall(r"^- [^`]*`[^`]*?(apply-edit [^`]+)`", README, re.MULTILINE)
-    return [c.replace("${file}", "app.py").replace(" % ", " app.py ") for c in found]
+    return [c.replace("${file}", "app.py").replace(" %:S ", " app.py ") for c in found]
 
 
 @pytest.fixture

@@ -9,8 +9,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from apply_edit import __version__
-from apply_edit.command.words import name
 from apply_edit.errors import ApplyEditError, Refusal
+from apply_edit.words import name
 
 if TYPE_CHECKING:
     from apply_edit.editor import Edit

@@ -10,16 +10,16 @@ from typing import TYPE_CHECKING
 from apply_edit.command.order import Order
 from apply_edit.command.read import Job
 from apply_edit.command.voice import Voice
-from apply_edit.command.words import name
 from apply_edit.config import Settings
 from apply_edit.editor import Edit, Options
 from apply_edit.errors import ApplyEditError, Refusal, SaveError
 from apply_edit.events import Event, OnEvent
 from apply_edit.target.codec import Backend
+from apply_edit.words import name
 
 if TYPE_CHECKING:
+    from apply_edit.show.file_report import FileReport
     from apply_edit.show.recording import Recorder
-    from apply_edit.show.report import FileReport
 
 
 class Keep:
@@ -57,7 +57,7 @@ class Keep:
             self._append(job, options, recorder, result, backend)
         if self._report is not None:
             from apply_edit.show.explain import explain
-            from apply_edit.show.report import file_report
+            from apply_edit.show.file_report import file_report
 
             if isinstance(result, Edit):
                 recorder.notes += explain(result.stats, result.steps, backend.costs())

@@ -10,11 +10,11 @@ from apply_edit.command.signals import ending
 from apply_edit.command.streams import Streams
 from apply_edit.command.voice import Voice, voice_of
 from apply_edit.command.watch import watching
-from apply_edit.command.words import name, nearest, quote
 from apply_edit.config import Settings, merge
 from apply_edit.errors import ModelError
 from apply_edit.target.catalog import CATALOG, DEFAULT_MODEL
 from apply_edit.target.store import Stored, cache_root, remove, stored
+from apply_edit.words import name, nearest, quote
 
 SCHEMA = 1
 

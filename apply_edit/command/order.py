@@ -8,8 +8,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from apply_edit.command.words import quote
 from apply_edit.errors import UsageError
+from apply_edit.words import quote
 
 
 @dataclass(frozen=True, slots=True)

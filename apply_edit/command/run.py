@@ -14,12 +14,12 @@ from apply_edit.command.read import Job, named, read_jobs
 from apply_edit.command.streams import Streams
 from apply_edit.command.voice import Voice, voice_of
 from apply_edit.command.watch import Watch, watching
-from apply_edit.command.words import count, name, nearest, quote
 from apply_edit.config import Settings, differing, merge
 from apply_edit.editor import Edit, Editor, Options
 from apply_edit.errors import ApplyEditError, UsageError
 from apply_edit.events import Note
 from apply_edit.target.catalog import DEFAULT_MODEL
+from apply_edit.words import count, name, nearest, quote
 
 
 def run(order: Order, streams: Streams, environ: Mapping[str, str] | None = None) -> int:

@@ -11,10 +11,10 @@ from datetime import date, datetime
 from apply_edit import history
 from apply_edit.command.streams import Streams
 from apply_edit.command.voice import voice_of
-from apply_edit.command.words import count, nearest, quote
 from apply_edit.config import merge
 from apply_edit.errors import SaveError, UsageError
 from apply_edit.history import HOW, Past
+from apply_edit.words import count, nearest, quote
 
 
 @dataclass(frozen=True, slots=True)

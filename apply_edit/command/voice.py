@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from apply_edit.command.streams import Streams, say
-from apply_edit.command.words import one_line
 from apply_edit.config import Settings
+from apply_edit.words import one_line
 
 NAME = "apply-edit"
 

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 from apply_edit.command.signals import ending
 from apply_edit.command.streams import Streams
 from apply_edit.command.voice import NAME, Voice
-from apply_edit.command.words import name, one_line
 from apply_edit.config import Settings
 from apply_edit.events import Event, Note
+from apply_edit.words import name, one_line
 
 if TYPE_CHECKING:
     from apply_edit.show.live import Live

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from apply_edit.decode.stats import Stats
 from apply_edit.decode.types import Step
-from apply_edit.show.report import PROMISES
+from apply_edit.show.file_report import PROMISES
 
 SHOWN = 24
 """Passes that are listed one by one; longer runs are thinned out evenly."""

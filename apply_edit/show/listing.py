@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from apply_edit.show.escape import code, plain
+from apply_edit.show.file_report import FileReport
 from apply_edit.show.recording import Pass
-from apply_edit.show.report import FileReport
 
 CLASSES = {"copy": "c", "update": "u", "output": "o", "draft": "d", "target": "t"}
 LONGEST_DRAFT = 160

@@ -6,15 +6,15 @@ from collections.abc import Sequence
 from datetime import datetime
 
 from apply_edit import __version__
-from apply_edit.command.words import count
 from apply_edit.show import charts, sections
 from apply_edit.show.charts import bins
 from apply_edit.show.escape import plain
+from apply_edit.show.file_report import FileReport
 from apply_edit.show.html import cards, details, document, heading, key, precise, ratio, table
 from apply_edit.show.listing import listing
 from apply_edit.show.remaining import duration
-from apply_edit.show.report import FileReport
 from apply_edit.show.sections import SOURCES
+from apply_edit.words import count
 
 LIMIT = 950_000
 """Bytes of a page, well below the megabyte at which phones and mail begin to mind."""

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from apply_edit.show import charts
 from apply_edit.show.charts import Bin
 from apply_edit.show.escape import code, plain
+from apply_edit.show.file_report import FileReport
 from apply_edit.show.html import details, figure, heading, key, names, table
-from apply_edit.show.report import FileReport
 
 LONGEST_TEXT = 20_000
 LONGEST_CELL = 60

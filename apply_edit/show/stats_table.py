@@ -9,13 +9,13 @@ from statistics import median
 from typing import Any
 
 from apply_edit import __version__
-from apply_edit.command.words import count
 from apply_edit.history import SIZES, Past, Record
 from apply_edit.show import charts
 from apply_edit.show.escape import plain
 from apply_edit.show.html import document, key, table
 from apply_edit.show.look import Line, Look, clean, cut, width_of
 from apply_edit.show.remaining import duration
+from apply_edit.words import count
 
 SCHEMA = 1
 BY: dict[str, Callable[[Record], str]] = {

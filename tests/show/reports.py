@@ -7,8 +7,8 @@ from pathlib import Path
 
 from apply_edit.editor import Editor, Options, Request
 from apply_edit.errors import ApplyEditError
+from apply_edit.show.file_report import FileReport, file_report
 from apply_edit.show.recording import Recorder
-from apply_edit.show.report import FileReport, file_report
 
 NOW = datetime(2026, 11, 30, 12, 0, tzinfo=timezone.utc)
 

@@ -12,8 +12,9 @@ from apply_edit.decode.types import Run, Step
 from apply_edit.editor import Edit, Editor, Options, Request
 from apply_edit.errors import UsageError
 from apply_edit.events import Note, Piece, Wrote
+from apply_edit.show.file_report import file_report, report
 from apply_edit.show.recording import Recorder, new_lines
-from apply_edit.show.report import check_place, file_report, report, write
+from apply_edit.show.report import check_place, write
 from tests.command import ROOT
 from tests.show.reports import NOW, edited, source
 from tests.show.schema import problems

@@ -3,9 +3,10 @@
 For every case of the case files (JSON lines with `original`, `instruction`, `update`, `expected`,
 perhaps `test` and `context`) lets the model make the edit through `apply_edit.Editor` and says
 how many answers the guards would refuse, by code; how many equal `expected` (the final newline
-aside); how many lines are gone that `expected` keeps; how many leave the file as it was; and, for
-Python cases with a test, how many pass it, beside the share of `expected` itself that does. Only
-answers that no guard refuses count as equal or passed.
+aside), and how many more but for blank lines at the file's ends; how many lines are gone that
+`expected` keeps; how many leave the file as it was; and, for Python cases with a test, how many
+pass it, beside how often `expected` itself does. Only answers that no guard refuses count as
+equal or passed.
 
   python scripts/quality.py CASES.jsonl --limit 20
   python scripts/quality.py A.jsonl B.jsonl --mode update --wording current,markers --half first
@@ -57,12 +58,14 @@ class Case:
 
 @dataclass
 class Verdict:
-    """One edit. `lost` counts lines; `passed` is None where nothing can be executed."""
+    """One edit. `lost` counts lines; `edges`: only blank lines at the file's start or end are not
+    as expected; `passed` is None where nothing can be executed."""
 
     case: str
     wording: str
     refused: list[str]
     exact: bool = False
+    edges: bool = False
     unchanged: bool = False
     lost: int = 0
     passed: bool | None = None
@@ -113,12 +116,7 @@ def plain(text: str) -> str:
 
 def use(wording: Wording, mode: str, case: Case) -> None:
     """Let prompts be built with a wording."""
-    known = {"{path}": case.path, "{language}": case.language}
-    rules, fenced = wording.rules, wording.fenced
-    for place, value in known.items():
-        rules = rules.replace(place, value)
-        fenced = fenced.replace(place, value) if fenced is not None else None
-    filled = replace(wording, rules=rules, fenced=fenced)
+    filled = replace(wording, rules=wording.rules.replace("{path}", case.path))
     if mode == "update":
         prompt.UPDATE = filled
     else:
@@ -148,6 +146,8 @@ def judge(editor: Editor, case: Case, mode: str, name: str, options: Options) ->
     verdict.lost = lost_lines(case.original, case.expected, output)
     verdict.unchanged = plain(output) == plain(case.original)
     verdict.exact = verdict.delivered and plain(output) == plain(case.expected)
+    same = output.strip("\n") == case.expected.strip("\n")
+    verdict.edges = verdict.delivered and same and not verdict.exact
     if case.test is not None:
         verdict.passed = verdict.delivered and passes(output, case.context, case.test)
     return verdict
@@ -163,6 +163,7 @@ def summary(verdicts: list[Verdict], baseline: list[bool]) -> dict[str, object]:
         "cases that lost lines": sum(v.lost > 0 for v in verdicts),
         "lines lost": sum(v.lost for v in verdicts),
         "exact": sum(v.exact for v in verdicts),
+        "exact but for blank ends": sum(v.edges for v in verdicts),
         "passed": sum(tested),
         "tested": len(tested),
         "expected passes": sum(baseline),
@@ -231,7 +232,7 @@ def main() -> None:
             continue
         print(f"{name} ({options.mode}, {editor.backend.name})")
         for key, value in figures.items():
-            print(f"  {key:<22} {value}", flush=True)
+            print(f"  {key:<26} {value}", flush=True)
 
 
 if __name__ == "__main__":

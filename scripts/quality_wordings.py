@@ -1,6 +1,6 @@
 """Wordings to compare with the one in use: name -> `Wording`, by mode.
 
-`{path}` and `{language}` (the case's, filled in per case) show what a file name is worth.
+`{path}` (the case's, filled in per case) shows what a file name is worth.
 """
 
 from __future__ import annotations
@@ -27,13 +27,6 @@ _SIBLING = Wording(
     _PLAIN_SYSTEM,
     "Make the change that the <{update}> asks for in the <{code}> below.\n" + _RULES,
 )
-_FENCED = Wording(
-    "You are a coding assistant that edits files.",
-    "Make the change that the <{update}> asks for in the <{code}> below. Preserve everything else "
-    "exactly, comments and docstrings included. Answer with the complete updated code in one code "
-    "block.\n",
-    fenced="{language}",
-)
 _SKETCH_RULES = (
     "- Every line of the <{update}> must stand in the updated code; a line such as "
     "'... existing code ...' stands for lines of the <{code}> that stay as they are.\n"
@@ -55,7 +48,6 @@ WORDINGS: dict[str, dict[str, Wording]] = {
         "card": _CARD,
         "edit-first": replace(_SIBLING, order=("edit", "code")),
         "twice": replace(_SIBLING, order=("edit", "code", "edit")),
-        "fence": _FENCED,
         "unchanged": replace(
             _SIBLING,
             ask="Return the complete <{code}>, unchanged except for what the <{update}> asks for.",
@@ -94,7 +86,7 @@ WORDINGS: dict[str, dict[str, Wording]] = {
         "verbatim-both": replace(_CARD, rules=_CARD.rules + _VERBATIM, ask=_VERBATIM_ASK),
         "mechanical": replace(
             _CARD,
-            system="You are a merge tool. You copy lines; you never write, correct or improve code.",
+            system="You are a merge tool: you copy lines, and never correct or improve code.",
             ask=_VERBATIM_ASK,
         ),
     },

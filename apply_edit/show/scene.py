@@ -22,7 +22,7 @@ DOING = {
     "verify": "checking",
     "convert": "converting",
     "load": "loading",
-    "calibrate": "measuring passes",
+    "calibrate": "measuring this machine once:",
     "prefill": "reading the file",
 }
 

@@ -7,7 +7,6 @@ owns the line end before a closing tag, so the file's own last line end is never
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -18,15 +17,13 @@ from apply_edit.target.codec import Codec
 class Wording:
     """What is said around file and edit. `rules` may use the tag names {code}, {update}, {answer}.
 
-    `rules` comes first, then the texts in `order` (``code``, ``edit``), then `ask`. A `fenced`
-    answer stands in a code fence instead of tags, opened with that language.
+    `rules` comes first, then the texts in `order` (``code``, ``edit``), then `ask`.
     """
 
     system: str
     rules: str
     ask: str = "Provide the complete updated code."
     order: tuple[str, ...] = ("code", "edit")
-    fenced: str | None = None
 
 
 UPDATE = Wording(
@@ -95,10 +92,7 @@ def build(
     names = _tags(body, edit, instruction or "", before, behind, sketch=update is not None)
     wording = UPDATE if update is not None else INSTRUCTION
     head, foot = codec.chat(wording.system, wording.rules.format(**names))
-    opening, closing_text = f"<{names['answer']}>\n", f"\n</{names['answer']}>"
-    if wording.fenced is not None:
-        fence = "`" * max(3, *(len(run) + 1 for run in re.findall("`+", body + edit) or ["``"]))
-        opening, closing_text = f"{fence}{wording.fenced}\n", f"\n{fence}"
+    closing_text = f"\n</{names['answer']}>"
     code = [f"<{names['code']}>\n{body}\n</{names['code']}>\n"]
     if before or behind:
         code.insert(0, f"<{names['before']}>\n{before}</{names['before']}>\n")
@@ -117,7 +111,7 @@ def build(
     said = codec.encode("\n" + "\n".join(parts))
     edit_tokens = tuple(codec.encode(edit))
     return Prompt(
-        tokens=(*head, *said, *foot, *codec.encode(opening)),
+        tokens=(*head, *said, *foot, *codec.encode(f"<{names['answer']}>\n")),
         reference=tuple(codec.encode(body + closing_text)),
         update=edit_tokens if update is not None else (),
         instruction=tuple(codec.encode(words)) if update is not None else edit_tokens,

@@ -282,7 +282,7 @@ def test_notes_stay_above_the_display() -> None:
         (Stage("verify", 5e6, 10e6, "bytes"), "checking 5 of 10 MB"),
         (Stage("convert", 3, 339, "tensors"), "converting 3 of 339 tensors"),
         (Stage("load", 3, 339, "tensors"), "loading 3 of 339 tensors"),
-        (Stage("calibrate", 3, 9, "passes"), "measuring passes 3 of 9 passes"),
+        (Stage("calibrate", 3, 9, "passes"), "measuring this machine once: 3 of 9 passes"),
         (Stage("prefill", 128, 700, "tokens"), "reading the file 128 of 700 tokens"),
         (Stage("verify", 5, 10, "tokens"), "decoding plainly, to compare 5 of 10 tokens"),
         (Stage("load", 0, None, "tensors"), "loading  0.0 s"),

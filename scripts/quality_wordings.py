@@ -44,7 +44,6 @@ _VERBATIM_ASK = (
 WORDINGS: dict[str, dict[str, Wording]] = {
     "instruction": {
         "current": INSTRUCTION,
-        "sibling": _SIBLING,
         "card": _CARD,
         "edit-first": replace(_SIBLING, order=("edit", "code")),
         "twice": replace(_SIBLING, order=("edit", "code", "edit")),
@@ -76,11 +75,6 @@ WORDINGS: dict[str, dict[str, Wording]] = {
         "card": _CARD,
         "markers": replace(_CARD, rules=_CARD.rules + _SKETCH_RULES),
         "edit-first": replace(_CARD, order=("edit", "code")),
-        "remind": replace(
-            _CARD,
-            ask="Provide the complete updated code: every line of the <{update}>, and every line "
-            "of the <{code}> that it does not replace.",
-        ),
         "verbatim": replace(_CARD, rules=_CARD.rules + _VERBATIM),
         "verbatim-last": replace(_CARD, ask=_VERBATIM_ASK),
         "verbatim-both": replace(_CARD, rules=_CARD.rules + _VERBATIM, ask=_VERBATIM_ASK),

@@ -1,8 +1,10 @@
 """The prompt: the file's tokens between tags of a template, and how to read the answer.
 
-The wording for sketches is the FastApply model card's (Kortix/FastApply-1.5B-v1.0), which keeps
-files whole on small Qwen models; the wording for instructions is its sibling. The tags' frame
-owns the line end before a closing tag, so the file's own last line end is never the model's say.
+The wordings are chosen by measurement with the default model (docs/quality.md). For sketches it is
+the FastApply model card's (Kortix/FastApply-1.5B-v1.0) with a last sentence that says what must
+arrive: fewer answers lacked lines of the sketch. For instructions it is the card's sibling, which
+none of eight others beat. The tags' frame owns the line end before a closing tag, so the file's own
+last line end is never the model's say.
 """
 
 from __future__ import annotations
@@ -15,9 +17,9 @@ from apply_edit.target.codec import Codec
 
 @dataclass(frozen=True, slots=True)
 class Wording:
-    """What is said around file and edit. `rules` may use the tag names {code}, {update}, {answer}.
+    """What is said around file and edit: `rules`, the texts in `order` (``code``, ``edit``), `ask`.
 
-    `rules` comes first, then the texts in `order` (``code``, ``edit``), then `ask`.
+    `rules` and `ask` may use the tag names {code}, {update} and {answer}.
     """
 
     system: str
@@ -35,6 +37,8 @@ Merge all changes from the <{update}> snippet into the <{code}> below.
 - Output only the updated code, enclosed within <{answer}> and </{answer}> tags.
 - Do not include any additional text, explanations, placeholders, ellipses, or code fences.
 """,
+    ask="Provide the complete updated code: every line of the <{update}>, and every line of the "
+    "<{code}> that it does not replace.",
 )
 INSTRUCTION = Wording(
     system="You are a coding assistant that edits files, ensuring every modification that is asked "

@@ -17,9 +17,11 @@ class ApplyEditError(Exception):
     """
 
     def __init__(self, code: str, message: str) -> None:
-        super().__init__(message)
+        # A message may quote the file: what would not print stays visible, and on one line.
+        plain = "".join(c if c.isprintable() else repr(c)[1:-1] for c in message)
+        super().__init__(plain)
         self.code = code
-        self.message = message
+        self.message = plain
 
 
 class UsageError(ApplyEditError):

@@ -88,6 +88,11 @@ def test_the_end_of_a_file_without_a_newline(tmp_path: Path, answer: str, expect
     assert edit(tmp_path, "a\nb", answer, request=request) == expected
 
 
+def test_a_message_that_quotes_the_file_is_one_plain_line() -> None:
+    error = Refusal("lost", "the definition of 'a\ufeff\n\x1b' is gone")
+    assert error.message == str(error) == "the definition of 'a\\ufeff\\n\\x1b' is gone"
+
+
 REPEATED = "import os\n\n\n" + "".join(
     f"def f{i}(x):\n    y = x + {i}\n    return y\n\n\n" for i in range(200)
 )

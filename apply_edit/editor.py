@@ -20,6 +20,7 @@ from apply_edit.target.codec import Backend
 from apply_edit.target.prompt import body_of, read_answer
 from apply_edit.text import guard, segments
 from apply_edit.text.document import Document
+from apply_edit.text.edges import keep_edges
 from apply_edit.text.loop_watch import LoopWatch
 
 __all__ = ["Edit", "Editor", "Options", "Request", "check_request"]
@@ -162,7 +163,7 @@ class Editor:
                 options.after(perf_counter() - started),
                 windowed.relayed(on_event, number, len(questions), done),
             )
-            view = self._view(answer, question)
+            view = self._view(answer, question, request.instruction)
             allowed += _judge(view, question, answer, request)
             answers.append(answer)
             texts.append(question.part.document.restore(view.text, question.seen))
@@ -192,7 +193,7 @@ class Editor:
             on_event=on_event,
         )
 
-    def _view(self, answer: Answer, question: Question) -> _View:
+    def _view(self, answer: Answer, question: Question, instruction: str | None) -> _View:
         """The new view that an answer holds."""
         whole = self.backend.codec.decode(answer.tokens)
         text, closed = read_answer(whole, question.prompt.closing_text)
@@ -201,7 +202,8 @@ class Editor:
         finished = closed or answer.stats.finish in ("stop", "loop")
         if text == body_of(question.seen):  # a file of one blank line has an empty body, too
             return _View(question.seen, finished)
-        return _View(text + "\n" if text else "", finished)
+        view = text + "\n" if text else ""
+        return _View(keep_edges(question.seen, view, instruction), finished)
 
 
 @dataclass(frozen=True, slots=True)

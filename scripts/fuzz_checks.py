@@ -6,6 +6,7 @@ import re
 import unicodedata
 from collections import Counter
 from collections.abc import Callable, Sequence
+from itertools import takewhile
 from pathlib import Path
 from random import Random
 
@@ -141,6 +142,8 @@ def check_output(case: Case, output: bytes, written: list[str]) -> None:
     want = [line.removeprefix("\ufeff") if i == 0 else line for i, line in enumerate(written)]
     if cr:
         want = [piece for line in want for piece in line.split("\r")]
+    texts = [line for line, _ in old]
+    want = _ended(_ended(want, texts, shape)[::-1], texts[::-1], shape)[::-1]
     open_end = bool(old) and not old[-1][1]
     begun = 0
     for (line, _), other in zip(old, want, strict=False):
@@ -161,6 +164,16 @@ def check_output(case: Case, output: bytes, written: list[str]) -> None:
     ends = {end for _, end in new if end}
     promise(ends <= known, f"line ends from nowhere: {ends - known}")
     check_untouched(old, new, shape)
+
+
+def _ended(want: list[str], old: list[str], shape: Callable[[str], str]) -> list[str]:
+    """`want` beginning with the blank lines of `old`, if the same line follows them in both."""
+    blank = list(takewhile(lambda line: not line.strip(), want))
+    known = list(takewhile(lambda line: not line.strip(), old))
+    rest, stood = want[len(blank) :], old[len(known) :]
+    if not rest or not stood or _bare(shape(rest[0])) != _bare(shape(stood[0])):
+        return want
+    return known + rest
 
 
 def _bare(line: str) -> str:

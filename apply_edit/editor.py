@@ -262,8 +262,9 @@ def _judge_file(
         update=edit if update is not None else None,
         name=request.name,
     )
-    # Outside a range that the caller named nothing can be lost; but it may no longer fit in.
-    wanted = guard.CODES if split else ("unparsable",)
+    # Outside a range that the caller named nothing can be lost; but it may no longer fit in, or
+    # hold once more what stands around it.
+    wanted = guard.CODES if split else ("duplicated", "unparsable")
     return _let_through([p for p in problems if p.code in wanted], request, {})
 
 

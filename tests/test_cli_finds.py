@@ -182,3 +182,39 @@ def test_a_diff_for_a_repository_inside_says_where_to_apply_it(command: Command)
 def test_a_diff_that_applies_here_says_nothing(command: Command) -> None:
     git(command.folder, "init", "-q")
     assert command.edit("--diff").err == ""
+
+
+MAIN_GO = b"""\
+package main
+
+import (
+\t"fmt"
+\t"os"
+\t"strconv"
+)
+
+// sum adds all numbers.
+func sum(xs []int) int {
+\ttotal := 0
+\tfor _, x := range xs {
+\t\ttotal += x
+\t}
+\treturn total
+}
+
+func main() {
+\tfmt.Println(sum([]int{len(os.Args), strconv.IntSize}))
+}
+"""
+
+
+def test_what_stands_before_a_range_is_not_taken_into_it_again(command: Command) -> None:
+    lines = MAIN_GO.splitlines(keepends=True)
+    (command.folder / "main.go").write_bytes(MAIN_GO)
+    edit = ["-i", "rename total to acc", "--lines", "9:16"]
+    good = b"".join(lines[8:16]).replace(b"total", b"acc")
+    for answer, taken in ((good, True), (b"".join(lines[:8]) + good, False)):
+        (command.folder / "g.py").write_bytes(answer)
+        done = command("main.go", *edit, "-m", "replay:g.py")
+        assert (done.code, done.out != b"") == ((0, True) if taken else (2, False)), done.err
+    assert done.err.endswith("[duplicated]\n")

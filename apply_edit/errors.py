@@ -7,6 +7,8 @@ The command maps all of them to exit code 2.
 
 from __future__ import annotations
 
+from apply_edit.words import escaped
+
 
 class ApplyEditError(Exception):
     """Base of all errors of the public API.
@@ -18,7 +20,7 @@ class ApplyEditError(Exception):
 
     def __init__(self, code: str, message: str) -> None:
         # A message may quote the file: what would not print stays visible, and on one line.
-        plain = "".join(c if c.isprintable() else repr(c)[1:-1] for c in message)
+        plain = escaped(message)
         super().__init__(plain)
         self.code = code
         self.message = plain

@@ -9,6 +9,7 @@ from time import perf_counter
 from apply_edit.decode.accept import Greedy, Rule, Sampled
 from apply_edit.decode.divergence import Remembering, first_divergence
 from apply_edit.decode.loop import decode
+from apply_edit.decode.prefix import shared_prefix
 from apply_edit.decode.schedule import AdaptiveSchedule, FixedSchedule
 from apply_edit.decode.stats import Stats
 from apply_edit.decode.types import Finish, Proposer, Schedule, Step, Target
@@ -131,7 +132,9 @@ class Session:
         rule = options.rule()
         if isinstance(rule, Greedy):
             target = settled(self.backend, target)
-        drafter = open_drafter(self.backend, options.draft, on_event)
+        drafter = None
+        if options.k != 0:  # no length, no use for a drafter
+            drafter = open_drafter(self.backend, options.draft, on_event)
         stats.load_seconds = self._load_seconds + perf_counter() - started
         self._load_seconds = 0.0
         started = perf_counter()
@@ -188,6 +191,7 @@ class Session:
         if options.draft == "none" or options.k == 0:
             return Silent(), FixedSchedule(0)
         codec = self.backend.codec
+        k = None if options.k is None else min(options.k, MOST)
         schedule = AdaptiveSchedule(self.backend.costs(), most=MOST)
         proposer = CopyProposer(
             prompt.reference,
@@ -199,12 +203,8 @@ class Session:
             price=schedule.cost.row_price,
         )
         if drafter is not None:
-            return beside_copying(
-                drafter, options.draft, prompt, proposer, schedule, codec.stop, options.k
-            )
-        if options.k is not None:
-            return proposer, FixedSchedule(min(options.k, MOST))
-        return proposer, schedule
+            return beside_copying(drafter, options.draft, prompt, proposer, schedule, codec.stop, k)
+        return proposer, schedule if k is None else FixedSchedule(k)
 
     def _decode(
         self,
@@ -320,16 +320,6 @@ def _reader(codec: Codec, watch: Callable[[str], bool]) -> Callable[[Sequence[in
         return "loop" if watch(text) else None
 
     return read
-
-
-def shared_prefix(a: Sequence[int], b: Sequence[int]) -> int:
-    """How many leading tokens agree."""
-    count = 0
-    for x, y in zip(a, b):  # noqa: B905 - the shorter one ends the prefix
-        if x != y:
-            break
-        count += 1
-    return count
 
 
 def _position(step: Step, written: int, whole: int) -> float:

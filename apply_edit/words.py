@@ -22,7 +22,16 @@ def _printable(text: str) -> str:
     except UnicodeEncodeError:  # a surrogate that stands for no byte
         raw = text.encode("utf-8", "backslashreplace")
     plain = raw.decode("utf-8", "backslashreplace")
-    return "".join(c if c.isprintable() else repr(c)[1:-1] for c in plain)
+    return escaped(plain)
+
+
+def escaped(text: str) -> str:
+    """`text` with what would not print written as Python writes it in a string.
+
+    >>> escaped("a\\x1b")
+    'a\\\\x1b'
+    """
+    return "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)
 
 
 def nearest(word: str, known: Iterable[str], prefix: str = "") -> str:

@@ -16,7 +16,25 @@ import pyte
 from tests.command import TIMEOUT, Command
 
 
-class Session:
+class Seen:
+    """What a person sees of an emulated terminal, `screen`."""
+
+    screen: pyte.Screen
+
+    @property
+    def lines(self) -> list[str]:
+        """The screen without trailing blanks and empty last lines."""
+        lines = [line.rstrip() for line in self.screen.display]
+        while lines and not lines[-1]:
+            lines.pop()
+        return lines
+
+    @property
+    def cursor_visible(self) -> bool:
+        return not self.screen.cursor.hidden
+
+
+class Session(Seen):
     """A command whose three streams are one terminal of the given size.
 
     `shell` is a script that runs it as ``"$@"``.
@@ -100,15 +118,3 @@ class Session:
             assert time.monotonic() < deadline, f"it never ended: {self.lines}"
         os.close(self.master)
         return self.process.wait(TIMEOUT)
-
-    @property
-    def lines(self) -> list[str]:
-        """The screen without trailing blanks and empty last lines."""
-        lines = [line.rstrip() for line in self.screen.display]
-        while lines and not lines[-1]:
-            lines.pop()
-        return lines
-
-    @property
-    def cursor_visible(self) -> bool:
-        return not self.screen.cursor.hidden

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
+from apply_edit.decode.prefix import shared_prefix
 from apply_edit.decode.types import Target
 from apply_edit.draft.drafter import Guess, guess_of
 from apply_edit.errors import ModelError
@@ -42,7 +43,7 @@ class ModelDrafter:
         on_chunk(total, total)
 
     def behind(self, tokens: Sequence[int]) -> int:
-        return max(0, len(tokens) - self._shared(tokens) - 1)
+        return max(0, len(tokens) - shared_prefix(self._held, tokens) - 1)
 
     def begin(self, tokens: Sequence[int]) -> Guess | None:
         if len(tokens) > self._wide.limit or not tokens:
@@ -78,15 +79,8 @@ class ModelDrafter:
             return Guess(guess.token, guess.chance)
         return guess
 
-    def _shared(self, tokens: Sequence[int]) -> int:
-        held = self._held
-        most = min(len(held), len(tokens))
-        if held[:most] == list(tokens[:most]):
-            return most
-        return next(i for i, (a, b) in enumerate(zip(held, tokens, strict=False)) if a != b)
-
     def _truncate(self, tokens: Sequence[int]) -> None:
-        shared = self._shared(tokens)
+        shared = shared_prefix(self._held, tokens)
         if shared < len(self._held):
             del self._held[shared:]
             self._wide.reset(shared)

@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+from apply_edit.words import escaped
+
 __all__ = ["quote", "repository_path", "shown", "skipped_by_git"]
 
 _ESCAPES = {
@@ -101,4 +103,4 @@ def shown(path: str | bytes | os.PathLike[str] | os.PathLike[bytes]) -> str:
     'a\\\\xff\\\\n'
     """
     text = os.fsencode(path).decode("utf-8", "backslashreplace")
-    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
+    return escaped(text)

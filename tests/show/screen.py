@@ -9,9 +9,10 @@ import pyte
 from apply_edit.decode.types import Run, Source, Step
 from apply_edit.events import Piece, Wrote
 from apply_edit.show.terminal import Terminal
+from tests.terminal import Seen
 
 
-class Emulator(Terminal):
+class Emulator(Seen, Terminal):
     """A terminal that exists in memory only; `screen` is what a person would see."""
 
     def __init__(self, columns: int, rows: int, encoding: str = "utf-8", color: bool = True):
@@ -27,18 +28,6 @@ class Emulator(Terminal):
         data = text.encode(self.encoding, "replace")
         self.sent += data
         self.stream.feed(data)
-
-    @property
-    def lines(self) -> list[str]:
-        """The lines of the screen, without trailing blanks or empty lines at the end."""
-        lines = [line.rstrip() for line in self.screen.display]
-        while lines and not lines[-1]:
-            lines.pop()
-        return lines
-
-    @property
-    def cursor_visible(self) -> bool:
-        return not self.screen.cursor.hidden
 
 
 def wrote(

@@ -250,6 +250,7 @@ class Session:
                     position=_position(step, len(answer.tokens), len(prompt.reference)),
                     tokens=len(answer.tokens),
                     seconds=perf_counter() - started,
+                    closing=prompt.closing_text,
                 )
             )
             _check_time(deadline)

@@ -242,7 +242,13 @@ def edit(
         _opt(DECODING, "--verify/--no-verify", help="decode plainly too and compare the tokens"),
     ] = None,
     timeout: Annotated[
-        str | None, _opt(DECODING, "--timeout", metavar="SECONDS", help="give up after that long")
+        str | None,
+        _opt(
+            DECODING,
+            "--timeout",
+            metavar="SECONDS",
+            help="give up on a FILE after that long; fetching and loading the model count, too",
+        ),
     ] = None,
     stats: Annotated[
         bool | None, _opt(TALK, "--stats/--no-stats", help="print the run's figures on stderr")

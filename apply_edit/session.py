@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from time import perf_counter
 from typing import Protocol, runtime_checkable
 
+from apply_edit.deadline import Deadline
 from apply_edit.decode.accept import Greedy, Rule, Sampled
 from apply_edit.decode.divergence import Remembering, first_divergence
 from apply_edit.decode.loop import decode
@@ -47,7 +48,8 @@ class Recalling(Protocol):
 @dataclass(frozen=True, slots=True)
 class Options:
     """How to decode. `k=None` adapts the draft length; `max_new_tokens=None` follows the file's
-    length; `timeout` is in seconds; temperature 0 is greedy."""
+    length; `timeout` is in seconds, those of loading the weights included; temperature 0 is
+    greedy."""
 
     max_new_tokens: int | None = None
     temperature: float = 0.0
@@ -137,6 +139,7 @@ class Session:
         check_draft(options.draft)
         started = perf_counter()
         deadline = None if options.timeout is None else started + options.timeout
+        on_event = Deadline(options.timeout).listening(on_event)
         self.backend.frame(prompt.closing_text)
         target = self.backend.target(on_event)
         rule = options.rule()
@@ -266,6 +269,7 @@ class Session:
                     position=_position(step, len(answer.tokens), len(prompt.reference)),
                     tokens=len(answer.tokens),
                     seconds=perf_counter() - started,
+                    closing=prompt.closing_text,
                 )
             )
             _check_time(deadline)

@@ -49,6 +49,17 @@ def test_it_is_drawn_to_the_size_of_the_terminal(command: Command, columns: int,
     assert (command.folder / "f.py").read_bytes() == ANSWER
 
 
+def test_no_frame_shows_the_tags_of_the_prompt(command: Command) -> None:
+    (command.folder / "f.py").write_text("a = 1\nb = 2\n")
+    (command.folder / "g.py").write_text("a = 1\nb = 3\n")
+    session = Session(command, *EDIT[:-1], "1", "-w", code=SLOW, DELAY="0.2")
+    assert session.end() == 0
+    seen = re.sub(rb"\x1b\[[\d;?]*[A-Za-z]", b"", session.sent)
+    assert b"b = 3" in seen
+    assert b"</" not in seen
+    assert b"updated" not in seen
+
+
 def test_the_answer_follows_when_the_display_is_gone(command: Command) -> None:
     session = Session(command, *EDIT, "--diff", code=SLOW)
     session.until(written)

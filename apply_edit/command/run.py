@@ -15,6 +15,7 @@ from apply_edit.command.streams import Streams
 from apply_edit.command.voice import Voice, voice_of
 from apply_edit.command.watch import Watch, watching
 from apply_edit.config import Settings, differing, merge
+from apply_edit.deadline import Deadline
 from apply_edit.editor import Edit, Editor, Options
 from apply_edit.errors import ApplyEditError, UsageError
 from apply_edit.events import Note
@@ -111,13 +112,14 @@ def _edit_all(
     """Every edit. Without --json the first failure ends it, since nothing will be written."""
     if all(job.error for job in jobs):
         return [Done(job.file, job.shown, job.before, job.error) for job in jobs if job.error]
+    deadline = Deadline(settings.timeout)
     editor = Editor.load(
         model,
         revision=settings.revision,
         device=settings.device,
         dtype=settings.dtype,
         offline=settings.offline,
-        on_event=watch,
+        on_event=deadline.listening(watch),
     )
     options = Options(
         max_new_tokens=settings.max_new_tokens,
@@ -138,8 +140,14 @@ def _edit_all(
         else:
             if done:
                 watch.begin(job.shown)
+                deadline = Deadline(settings.timeout)
             try:
-                result = editor.edit(job.data, job.request, options, keep.listening(watch))
+                result = editor.edit(
+                    job.data,
+                    job.request,
+                    options.after(deadline.elapsed),
+                    keep.listening(deadline.listening(watch)),
+                )
                 if settings.verbose:
                     from apply_edit.show.explain import explain
 

@@ -6,9 +6,12 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from apply_edit.decode.rows import Rows
+from apply_edit.decode.types import Scores, Target
 from apply_edit.errors import ModelError, UsageError
-from apply_edit.events import Note, OnEvent, Stage
+from apply_edit.events import Note, OnEvent, Stage, ignore
 from apply_edit.target.load import Resolved, build_meta, check_memory, load_tokenizer, resolve
+from apply_edit.target.memory import available_bytes
 from apply_edit.target.store import cache_root
 from apply_edit.target.tokenizer import HubCodec
 
@@ -120,6 +123,32 @@ class TorchBackend:
                     on_event=on_event,
                 )
         return self._drafters[name]
+
+    def slot(self, positions: int) -> Engine:
+        """See `Slotted`."""
+        return self.target(ignore).beside(positions)
+
+    def slot_bytes(self, positions: int) -> int:
+        """See `Slotted`."""
+        return self.target(ignore).bytes_for(positions)
+
+    def free_bytes(self) -> int | None:
+        """See `Slotted`."""
+        if self._device.type == "cuda":
+            return int(self._torch.cuda.mem_get_info(self._device)[0])
+        return available_bytes() if self._device.type == "cpu" else None
+
+    def copy(self, source: Target, target: Target, length: int) -> None:
+        """See `Slotted`."""
+        from apply_edit.target.engine import Engine
+
+        if not isinstance(source, Engine) or not isinstance(target, Engine):
+            raise TypeError("slots of other backends cannot be copied")
+        target.take(source, length)
+
+    def together(self, wanted: Sequence[Rows]) -> Sequence[Scores | None]:
+        """See `Slotted`."""
+        return self.target(ignore).together(wanted)
 
     def facts(self) -> dict[str, str | int]:
         return {

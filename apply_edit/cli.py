@@ -21,6 +21,7 @@ from apply_edit.command.order import Order
 from apply_edit.command.setting import BY_NAME
 from apply_edit.command.streams import no_more
 from apply_edit.errors import UsageError
+from apply_edit.options import BATCH
 from apply_edit.words import nearest, one_line, quote
 
 EDIT, ANSWER, MODEL, DECODING, TALK = (
@@ -248,6 +249,15 @@ def edit(
             "--timeout",
             metavar="SECONDS",
             help="give up on a FILE after that long; fetching and loading the model count, too",
+        ),
+    ] = None,
+    batch: Annotated[
+        str | None,
+        _opt(
+            DECODING,
+            "--batch",
+            metavar="N",
+            help=f"FILEs that share the model's passes; 1: one after another [{BATCH}]",
         ),
     ] = None,
     stats: Annotated[

@@ -35,6 +35,7 @@ class Settings:
     k: int | None = None
     verify: bool = False
     timeout: float | None = None
+    batch: int | None = None
     offline: bool = False
     encoding: str = "utf-8"
     allow: tuple[str, ...] = ()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Callable
 from time import perf_counter
 
 from apply_edit.errors import Refusal
@@ -28,22 +29,25 @@ _ADVICE = {
 
 
 class Deadline:
-    """`seconds` from now on; None is no limit.
+    """`seconds` on `clock` from now on, `loading` of which are spent; None is no limit.
 
     What happens is told by events, so the limit holds wherever there are some: while weights are
     fetched, converted and loaded as well as while the answer is written.
     """
 
-    def __init__(self, seconds: float | None) -> None:
+    def __init__(
+        self,
+        seconds: float | None,
+        clock: Callable[[], float] = lambda: perf_counter(),
+        *,
+        loading: float = 0.0,
+    ) -> None:
         self._seconds = seconds
-        self._started = self._last = perf_counter()
+        self._clock = clock
+        self._last = clock()
+        self._started = self._last - loading
         self._doing = ""
-        self._spent: dict[str, float] = defaultdict(float)
-
-    @property
-    def elapsed(self) -> float:
-        """Seconds since the beginning."""
-        return perf_counter() - self._started
+        self._spent: dict[str, float] = defaultdict(float, load=loading)
 
     def listening(self, on_event: OnEvent) -> OnEvent:
         """A listener who passes events on and, when time is up, raises `Refusal` ``timeout``."""
@@ -57,7 +61,7 @@ class Deadline:
         return listen
 
     def _note(self, event: Event) -> None:
-        now = perf_counter()
+        now = self._clock()
         if isinstance(event, (Stage, Wrote)):
             doing = event.name if isinstance(event, Stage) else "decode"
             # A pass is told of when it is over, a stage while it goes on.
@@ -69,7 +73,11 @@ class Deadline:
             return  # to be kept, before the next event ends the run
         if isinstance(event, Wrote) and event.step.finish is not None:
             return
-        if self._seconds is not None and now - self._started > self._seconds:
+        self.check()
+
+    def check(self) -> None:
+        """Raises `Refusal` ``timeout`` when time is up."""
+        if self._seconds is not None and self._clock() - self._started > self._seconds:
             raise self._refusal()
 
     def _refusal(self) -> Refusal:

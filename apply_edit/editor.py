@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import unicodedata
+from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from time import perf_counter
 
 from apply_edit import windowed
+from apply_edit.decode.batch import Share
+from apply_edit.decode.rows import Asking, drive
 from apply_edit.decode.stats import Stats
 from apply_edit.decode.types import Step
-from apply_edit.errors import Refusal, UsageError
-from apply_edit.events import Note, OnEvent, Piece, ignore
+from apply_edit.errors import ApplyEditError, Refusal, UsageError
+from apply_edit.events import Event, Note, OnEvent, Piece, ignore
+from apply_edit.options import BATCH
 from apply_edit.question import Asker, Question
 from apply_edit.session import Answer, Options, Session
+from apply_edit.several import edits
 from apply_edit.stream import merged
 from apply_edit.target.catalog import DEFAULT_MODEL
 from apply_edit.target.codec import Backend
@@ -56,6 +61,21 @@ class Edit:
     @property
     def changed(self) -> bool:
         return self.output != self.original
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """An edit whose questions are put: a part of the file each, and nothing answered yet."""
+
+    data: bytes
+    request: Request
+    document: Document
+    part: windowed.Part
+    questions: tuple[Question, ...]
+
+
+def _ignored(_index: int, _event: Event) -> None:
+    """The listener to several edits of callers that do not want to watch."""
 
 
 def check_request(data: bytes, request: Request) -> None:
@@ -142,55 +162,110 @@ class Editor:
         Raises `UsageError`, `InputError`, `ModelError`, and `Refusal` for a damaged answer.
         """
         options = options or Options()
-        document, part = _checked(data, request)
-        backend = self.backend
-        asker = Asker(
-            backend.codec, backend.window, document, request.instruction, options.max_new_tokens
+        return drive(
+            self.editing(self.ask(data, request, options), options, self.session, on_event)
         )
-        questions = asker.questions(part)
+
+    def edit_all(
+        self,
+        items: Sequence[tuple[bytes, Request]],
+        options: Options | None = None,
+        on_event: Callable[[int, Event], None] = _ignored,
+        *,
+        batch: int = BATCH,
+    ) -> list[Edit | ApplyEditError]:
+        """Several edits, up to `batch` at a time in shared passes; each as `edit` makes it alone.
+
+        `items` are pairs of bytes and requests; `on_event` is told the index of an item and what
+        happens to it. An edit that fails stands as its error in the list, and hurts no other.
+
+        >>> editor.edit_all([(a, Request(update=one)), (b, Request(update=two))])  # doctest: +SKIP
+        [Edit(...), Refusal('truncated', ...)]
+        """
+
+        def listen(index: int) -> OnEvent:
+            return lambda event: on_event(index, event)
+
+        results = dict(self.edit_each(items, options, listen, batch=batch))
+        return [results[index] for index in range(len(items))]
+
+    def edit_each(
+        self,
+        items: Sequence[tuple[bytes, Request]],
+        options: Options | None = None,
+        listen: Callable[[int], OnEvent] = lambda index: ignore,
+        *,
+        batch: int = BATCH,
+    ) -> Generator[tuple[int, Edit | ApplyEditError], None, None]:
+        """As `edit_all`, giving each item's index and result as soon as it is there.
+
+        `listen` is called with an item's index when its edit begins, for who is to hear of it.
+        To stop early, close the generator.
+        """
+        return edits(self, items, options or Options(), listen, batch)
+
+    def ask(self, data: bytes, request: Request, options: Options) -> Asked:
+        """Put the questions of an edit. Raises what `edit` does before the model is needed."""
+        document, part = _checked(data, request)
+        asker = Asker(
+            self.backend.codec,
+            self.backend.window,
+            document,
+            request.instruction,
+            options.max_new_tokens,
+        )
+        return Asked(data, request, document, part, tuple(asker.questions(part)))
+
+    def editing(
+        self,
+        asked: Asked,
+        options: Options,
+        session: Session,
+        on_event: OnEvent = ignore,
+        *,
+        share: Share | None = None,
+        others: Sequence[Session] = (),
+    ) -> Asking[Edit]:
+        """`edit`, asking for the scores of each pass. `share` and `others` are `Session`'s."""
+        questions = asked.questions
         if len(questions) > 1:
             names = ", ".join(question.part.name for question in questions)
             on_event(Note(f"the file is longer than the model's window; rewriting {names}"))
+        request = asked.request
         answers: list[Answer] = []
         texts: list[bytes] = []
         allowed: list[str] = []
-        started = perf_counter()
+        clock = perf_counter if share is None else share
+        started = clock()
         for number, question in enumerate(questions):
             done = [answer.stats for answer in answers]
-            answer = self._ask(
-                question,
-                request,
-                options.after(perf_counter() - started),
-                windowed.relayed(on_event, number, len(questions), done),
+            watch = LoopWatch(question.seen)
+            # A loop ends the answer unless that is let through.
+            answer = yield from session.answering(
+                question.prompt,
+                options.after(clock() - started),
+                predicted=question.predicted,
+                watch=None if "looping" in request.allow else watch.feed,
+                on_event=windowed.relayed(on_event, number, len(questions), done),
+                share=share,
+                others=others,
             )
             view = self._view(answer, question, request.instruction)
             allowed += _judge(view, question, answer, request)
             answers.append(answer)
             texts.append(question.part.document.restore(view.text, question.seen))
-        output = windowed.join(data, [question.part for question in questions], texts)
+        output = windowed.join(asked.data, [question.part for question in questions], texts)
+        document = asked.document
         if questions[0].part.document is not document:
-            split = questions[0].part is not part
+            split = questions[0].part is not asked.part
             allowed += _judge_file(document.view, output, request, document.encoding, split)
         return Edit(
-            original=data,
+            original=asked.data,
             output=output,
             stats=windowed.summed([answer.stats for answer in answers]),
             steps=tuple(step for answer in answers for step in answer.steps),
             pieces=tuple(merged([piece for answer in answers for piece in answer.pieces])),
             allowed=tuple(dict.fromkeys(allowed)),
-        )
-
-    def _ask(
-        self, question: Question, request: Request, options: Options, on_event: OnEvent
-    ) -> Answer:
-        """Let the model answer; a loop ends the answer unless that is let through."""
-        watch = LoopWatch(question.seen)
-        return self.session.answer(
-            question.prompt,
-            options,
-            predicted=question.predicted,
-            watch=None if "looping" in request.allow else watch.feed,
-            on_event=on_event,
         )
 
     def _view(self, answer: Answer, question: Question, instruction: str | None) -> _View:

@@ -3,28 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
-from time import perf_counter
 from typing import Protocol, runtime_checkable
 
-from apply_edit.deadline import Deadline
-from apply_edit.decode.accept import Greedy, Rule, Sampled
-from apply_edit.decode.divergence import Remembering, first_divergence
-from apply_edit.decode.loop import decode
+from apply_edit.answer import Answer, Writing
+from apply_edit.decode.accept import Greedy
+from apply_edit.decode.batch import Share
+from apply_edit.decode.loop import decoding
+from apply_edit.decode.margin import MarginTarget
 from apply_edit.decode.prefix import shared_prefix
-from apply_edit.decode.schedule import AdaptiveSchedule, FixedSchedule
+from apply_edit.decode.rows import Asking, Rows, drive
+from apply_edit.decode.schedule import AdaptiveSchedule, FixedSchedule, in_batch
 from apply_edit.decode.stats import Stats
-from apply_edit.decode.types import Finish, Proposer, Schedule, Step, Target
+from apply_edit.decode.types import Proposer, Schedule, Step, Target
 from apply_edit.draft.drafter import Drafter
 from apply_edit.draft.lookup import CopyProposer
 from apply_edit.draft.model import ModelDrafter
 from apply_edit.drafting import Silent, beside_copying, check_draft, open_drafter, settled
-from apply_edit.errors import Refusal
-from apply_edit.events import Note, OnEvent, Piece, Stage, Wrote, ignore
-from apply_edit.stream import LONGEST, TextStream, merged
-from apply_edit.target.codec import Backend, Codec
+from apply_edit.events import OnEvent, Stage, ignore
+from apply_edit.options import Options
+from apply_edit.target.codec import Backend, Slotted
 from apply_edit.target.prompt import Prompt
+from apply_edit.verify import verifying
 from apply_edit.windowed import too_long
+
+__all__ = ["CHUNK", "MOST", "TAIL", "Answer", "Options", "Session"]
 
 CHUNK = 256
 """Prompt tokens per pass of the prefill: where a CPU's rows per second have levelled off."""
@@ -40,57 +42,35 @@ calibration has compared."""
 class Recalling(Protocol):
     """A backend that keeps the beginning of prompts between runs."""
 
-    def recall(self, tokens: Sequence[int]) -> int: ...
+    def recall(self, target: Target, tokens: Sequence[int]) -> int:
+        """Commit the prompt's beginning `tokens` from an earlier run, in place of what `target`
+        holds; returns how many were, all or none."""
+        ...
 
-    def retain(self, tokens: Sequence[int]) -> None: ...
-
-
-@dataclass(frozen=True, slots=True)
-class Options:
-    """How to decode. `k=None` adapts the draft length; `max_new_tokens=None` follows the file's
-    length; `timeout` is in seconds, those of loading the weights included; temperature 0 is
-    greedy."""
-
-    max_new_tokens: int | None = None
-    temperature: float = 0.0
-    top_p: float = 1.0
-    top_k: int = 0
-    seed: int = 0
-    draft: str = "copy"
-    k: int | None = None
-    verify: bool = False
-    timeout: float | None = None
-
-    def after(self, seconds: float) -> Options:
-        """What is left of these when `seconds` are spent."""
-        if self.timeout is None:
-            return self
-        return replace(self, timeout=max(0.0, self.timeout - seconds))
-
-    def rule(self) -> Rule:
-        """How the target decides on a token."""
-        if self.temperature <= 0.0:
-            return Greedy()
-        return Sampled(self.temperature, self.top_p, self.top_k, self.seed)
-
-
-@dataclass(slots=True)
-class Answer:
-    """What the target wrote, and how: output tokens, one step per pass, text by source."""
-
-    budget: int
-    stats: Stats
-    tokens: list[int] = field(default_factory=list)
-    steps: list[Step] = field(default_factory=list)
-    pieces: list[Piece] = field(default_factory=list)
+    def retain(self, target: Target, tokens: Sequence[int]) -> None:
+        """Keep the prompt's beginning `tokens`, which `target` holds, for later runs."""
+        ...
 
 
 class Session:
-    """Asks one backend for answers; tokens that the next prompt begins with alike are kept."""
+    """Asks one backend for answers; tokens that the next prompt begins with alike are kept.
 
-    def __init__(self, backend: Backend, load_seconds: float = 0.0) -> None:
+    `slot` is a target of the backend to use in place of its first one, for one of several
+    requests at once. `requests` is how many there are: passes are shared, and drafts are to be
+    as long as pays then.
+    """
+
+    def __init__(
+        self,
+        backend: Backend,
+        load_seconds: float = 0.0,
+        slot: Target | None = None,
+    ) -> None:
         self.backend = backend
+        self.requests = 1
         self._load_seconds = load_seconds
+        self._slot = slot
+        self._target: Target | None = slot
         self._held: list[int] = []
 
     def forget(self) -> None:
@@ -134,71 +114,115 @@ class Session:
         Raises `InputError` ``too-long``, `ModelError` while loading, `Refusal` ``timeout`` and
         ``not-exact``.
         """
-        answer = Answer(self.budget(prompt, options.max_new_tokens), Stats(draft=options.draft))
-        stats = answer.stats
-        check_draft(options.draft)
-        started = perf_counter()
-        deadline = None if options.timeout is None else started + options.timeout
-        on_event = Deadline(options.timeout).listening(on_event)
-        self.backend.frame(prompt.closing_text)
-        target = self.backend.target(on_event)
-        rule = options.rule()
-        if isinstance(rule, Greedy):
-            target = settled(self.backend, target)
-        drafter = None
-        if options.k != 0:  # no length, no use for a drafter
-            drafter = open_drafter(self.backend, options.draft, on_event)
-        stats.load_seconds = self._load_seconds + perf_counter() - started
-        self._load_seconds = 0.0
-        started = perf_counter()
-        tail = self._prefill(target, prompt, on_event, deadline)
-        if isinstance(drafter, ModelDrafter):
-            drafter.read(prompt.tokens, lambda done, total: _check_time(deadline))
-        stats.prompt_tokens = len(prompt.tokens)
-        stats.prefill_seconds = perf_counter() - started
-        proposer, schedule = self._drafting(prompt, options, predicted, drafter)
-        self._decode(
-            answer,
-            target,
-            tail,
-            proposer,
-            schedule,
-            prompt,
-            rule,
-            watch,
-            on_event,
-            started,
-            deadline,
+        return drive(
+            self.answering(prompt, options, predicted=predicted, watch=watch, on_event=on_event)
         )
-        stats.total_seconds = perf_counter() - started
+
+    def answering(
+        self,
+        prompt: Prompt,
+        options: Options,
+        *,
+        predicted: str | None = None,
+        watch: Callable[[str], bool] | None = None,
+        on_event: OnEvent = ignore,
+        share: Share | None = None,
+        others: Sequence[Session] = (),
+    ) -> Asking[Answer]:
+        """`answer`, asking for the scores of each pass.
+
+        In a batch, `share` is the request's clock, and what `others` hold of the prompt's
+        beginning is taken over from them.
+        """
+        budget = self.budget(prompt, options.max_new_tokens)
+        check_draft(options.draft)
+        writing = Writing(
+            prompt,
+            options,
+            self.backend.codec,
+            budget,
+            predicted=predicted,
+            watch=watch,
+            on_event=on_event,
+            share=share,
+            loading=self._load_seconds,
+        )
+        stats = writing.answer.stats
+        self.backend.frame(prompt.closing_text)
+        target, drafter = self._open(writing)
+        stats.load_seconds = self._load_seconds + writing.clock() - writing.started
+        self._load_seconds = 0.0
+        writing.begin()
+        self._take_over(prompt.tokens, others)
+        tail = yield from self._prefill(target, writing)
+        if isinstance(drafter, ModelDrafter):
+            drafter.read(prompt.tokens, lambda done, total: writing.check_time())
+        stats.prompt_tokens = len(prompt.tokens)
+        stats.prefill_seconds = writing.clock() - writing.started
+        proposer, schedule = self._drafting(prompt, options, predicted, drafter)
+        yield from self._decode(writing, target, tail, proposer, schedule)
         self._figures(stats)
-        if stats.exact == "margin" and not isinstance(rule, Greedy):
+        if stats.exact == "margin" and options.temperature > 0.0:
             # Near-ties are told apart for greedy choices only; the distribution holds anyway.
             stats.exact = "none"
-        if isinstance(self.backend, Recalling):
-            self.backend.retain(prompt.tokens[: prompt.fixed])
-        self.backend.observe([(s.rows, s.seconds * 1000.0) for s in answer.steps])
+        if isinstance(self.backend, Recalling) and self._target is not None:
+            self.backend.retain(self._target, prompt.tokens[: prompt.fixed])
+        if stats.batch == 1:  # a share of a pass says nothing about what passes cost
+            self.backend.observe([(s.rows, s.seconds * 1000.0) for s in writing.answer.steps])
         if options.verify:
-            self._verify(answer, target, prompt, options, on_event, deadline)
-        return answer
+            self._held.clear()
+            yield from verifying(writing, target, self.backend.codec)
+        return writing.answer
 
-    def _prefill(
-        self, target: Target, prompt: Prompt, on_event: OnEvent, deadline: float | None
-    ) -> list[int]:
+    def _open(self, writing: Writing) -> tuple[Target, Drafter | None]:
+        """The target, and what drafts for it beside copying."""
+        options, on_event = writing.options, writing.on_event
+        target = self._target = self._slot or self.backend.target(on_event)
+        if isinstance(options.rule(), Greedy):
+            target = settled(self.backend, target)
+            if isinstance(target, MarginTarget):
+                target.shared = writing.share is not None
+        if options.k == 0:  # no length, no use for a drafter
+            return target, None
+        return target, open_drafter(self.backend, options.draft, on_event)
+
+    def _take_over(self, tokens: Sequence[int], others: Sequence[Session]) -> None:
+        """Copy what the others hold of the prompt's beginning, if it is more than is held here."""
+        held = self._shared(tokens)
+        best, most = None, held
+        for other in others:
+            if other is not self and (shared := other._shared(tokens)) > most:
+                best, most = other, shared
+        if best is None or best._target is None or self._target is None:
+            return
+        if isinstance(self.backend, Slotted):
+            self.backend.copy(best._target, self._target, most)
+            self._held[:] = tokens[:most]
+
+    def _shared(self, tokens: Sequence[int]) -> int:
+        """How many tokens of a prompt stand in the cache; its last one has to be scored anyway."""
+        if self._target is None:
+            return 0
+        return min(shared_prefix(self._held, tokens[:-1]), self._target.length)
+
+    def _prefill(self, target: Target, writing: Writing) -> Asking[list[int]]:
         """Commit the prompt but for its tail, which the first draft rides along with."""
-        tokens, fixed = prompt.tokens, prompt.tokens[: prompt.fixed]
-        shared = min(shared_prefix(self._held, tokens[:-1]), target.length)
+        tokens, on_event = writing.prompt.tokens, writing.on_event
+        shared = self._shared(tokens)
+        fixed = tokens[: writing.prompt.fixed]
         if shared < len(fixed) and isinstance(self.backend, Recalling):
-            shared = self.backend.recall(fixed) or shared
+            assert self._target is not None
+            shared = self.backend.recall(self._target, fixed) or shared
             self._held[:] = tokens[:shared]
         target.reset(shared)
         del self._held[shared:]
         total = len(tokens)
         while total - target.length > TAIL:
-            _check_time(deadline)
+            writing.check_time()
             on_event(Stage("prefill", target.length, total, "tokens"))
             chunk = tokens[target.length : min(target.length + CHUNK, total - TAIL)]
-            target.prefill(chunk)
+            assert self._target is not None
+            yield Rows(self._target, chunk, first=None)
             self._held.extend(chunk)
         on_event(Stage("prefill", total, total, "tokens"))
         return list(tokens[target.length :])
@@ -211,7 +235,7 @@ class Session:
             return Silent(), FixedSchedule(0)
         codec = self.backend.codec
         k = None if options.k is None else min(options.k, MOST)
-        schedule = AdaptiveSchedule(self.backend.costs(), most=MOST)
+        schedule = AdaptiveSchedule(in_batch(self.backend.costs(), self.requests), most=MOST)
         proposer = CopyProposer(
             prompt.reference,
             update=prompt.update,
@@ -227,55 +251,34 @@ class Session:
 
     def _decode(
         self,
-        answer: Answer,
+        writing: Writing,
         target: Target,
         tail: list[int],
         proposer: Proposer,
         schedule: Schedule,
-        prompt: Prompt,
-        rule: Rule,
-        watch: Callable[[str], bool] | None,
-        on_event: OnEvent,
-        started: float,
-        deadline: float | None,
-    ) -> None:
+    ) -> Asking[None]:
         """All output tokens; events and figures on the way."""
-        codec = self.backend.codec
-        stream = TextStream(codec)
         self._held.extend(tail)
-        for step in decode(
+
+        def each(step: Step) -> None:
+            self._held.extend(step.tokens)
+            writing.wrote(step)
+
+        yield from decoding(
             target,
             proposer,
             schedule,
             tail=tail,
-            rule=rule,
-            stop=codec.stop,
-            budget=answer.budget,
-            watch=None if watch is None else _reader(codec, watch),
-        ):
-            if not answer.steps:
-                answer.stats.first_run_seconds = perf_counter() - started
-            answer.steps.append(step)
-            answer.stats.add(step)
-            answer.tokens.extend(step.tokens)
-            self._held.extend(step.tokens)
-            pieces = stream.feed(step)
-            answer.pieces.extend(pieces)
-            on_event(
-                Wrote(
-                    pieces=pieces,
-                    rejected=codec.decode(step.rejected),
-                    step=step,
-                    position=_position(step, len(answer.tokens), len(prompt.reference)),
-                    tokens=len(answer.tokens),
-                    seconds=perf_counter() - started,
-                    closing=prompt.closing_text,
-                )
-            )
-            _check_time(deadline)
-        answer.pieces[:] = merged([*answer.pieces, *stream.rest()])
+            rule=writing.options.rule(),
+            stop=self.backend.codec.stop,
+            budget=writing.answer.budget,
+            each=each,
+            watch=writing.reader,
+            clock=writing.clock,
+        )
         # The last token has not been through the target.
         del self._held[target.length :]
+        writing.end()
 
     def _figures(self, stats: Stats) -> None:
         """What the backend knows about the run's worth."""
@@ -285,71 +288,3 @@ class Session:
         if costs:
             fastest = max(rows / ms for rows, ms in costs) * 1000.0
             stats.floor_seconds = (stats.prompt_tokens + stats.output_tokens) / fastest
-
-    def _verify(
-        self,
-        answer: Answer,
-        target: Target,
-        prompt: Prompt,
-        options: Options,
-        on_event: OnEvent,
-        deadline: float | None,
-    ) -> None:
-        """Decode once more, one token a pass, and compare."""
-        on_event(Note("decoding once more, one token a pass, to verify"))
-        self._held.clear()
-        target.reset(len(prompt.tokens) - 1)
-        plain: list[int] = []
-        watched = Remembering(target)
-        for step in decode(
-            watched,
-            Silent(),
-            FixedSchedule(0),
-            tail=prompt.tokens[target.length :],
-            rule=options.rule(),
-            stop=self.backend.codec.stop,
-            # An answer cut short for its loop would go on here.
-            budget=answer.budget if answer.stats.finish == "stop" else len(answer.tokens),
-        ):
-            plain.extend(step.tokens)
-            on_event(Stage("verify", len(plain), len(answer.tokens), "tokens"))
-            _check_time(deadline)
-            if plain != answer.tokens[: len(plain)]:
-                break
-        target.reset(0)
-        answer.stats.verified = plain == answer.tokens
-        found = first_divergence(answer.tokens, plain, watched.last)
-        if found is not None:
-            raise Refusal(
-                "not-exact",
-                f"drafted and plain decoding differ at {found.describe(self.backend.codec.decode)}"
-                "; please report this with the output of -v",
-            )
-
-
-def _reader(codec: Codec, watch: Callable[[str], bool]) -> Callable[[Sequence[int]], Finish | None]:
-    """Shows `watch` the text of tokens; half a character waits for its other half."""
-    waiting: list[int] = []
-
-    def read(tokens: Sequence[int]) -> Finish | None:
-        waiting.extend(tokens)
-        text = codec.decode(waiting)
-        if text.endswith("\ufffd") and len(waiting) < LONGEST + len(tokens):
-            return None
-        waiting.clear()
-        return "loop" if watch(text) else None
-
-    return read
-
-
-def _position(step: Step, written: int, whole: int) -> float:
-    """How far into the original the output has come, 0 to 1."""
-    for run in reversed(step.runs):
-        if run.origin is not None and run.source == "copy":
-            return min(1.0, (run.origin + len(run.tokens)) / whole)
-    return min(1.0, written / whole)
-
-
-def _check_time(deadline: float | None) -> None:
-    if deadline is not None and perf_counter() > deadline:
-        raise Refusal("timeout", "there was no whole answer in time; raise --timeout")

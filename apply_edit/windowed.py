@@ -174,6 +174,7 @@ def summed(parts: Sequence[Stats]) -> Stats:
     total.floor_seconds = None if None in floors else sum(floor for floor in floors if floor)
     verified = [stats.verified for stats in parts]
     total.verified = None if None in verified else all(verified)
+    total.batch = max(stats.batch for stats in parts)
     total.finish = next((s.finish for s in parts if s.finish != "stop"), "stop")
     return total
 

@@ -29,16 +29,16 @@ class Keep:
         self._report = report
         self._history = history
         self._voice = voice
-        self._recorder: Recorder | None = None
-        self._files: list[FileReport] = []
+        self._recorders: dict[int, Recorder] = {}
+        self._files: dict[int, FileReport] = {}
 
-    def listening(self, watch: OnEvent) -> OnEvent:
-        """A listener for the next edit that tells `watch` everything."""
+    def listening(self, number: int, watch: OnEvent) -> OnEvent:
+        """A listener for the edit of FILE `number` that tells `watch` everything."""
         if self._report is None and not self._history:
             return watch
         from apply_edit.show.recording import Recorder
 
-        recorder = self._recorder = Recorder()
+        recorder = self._recorders[number] = Recorder()
 
         def both(event: Event) -> None:
             recorder(event)
@@ -47,10 +47,15 @@ class Keep:
         return both
 
     def ended(
-        self, job: Job, options: Options, result: Edit | ApplyEditError, backend: Backend
+        self,
+        number: int,
+        job: Job,
+        options: Options,
+        result: Edit | ApplyEditError,
+        backend: Backend,
     ) -> None:
-        """The edit of `job` came out, or failed."""
-        recorder, self._recorder = self._recorder, None
+        """The edit of FILE `number`, `job`, came out, or failed."""
+        recorder = self._recorders.pop(number, None)
         if recorder is None:
             return
         if self._history:
@@ -62,8 +67,8 @@ class Keep:
             if isinstance(result, Edit):
                 recorder.notes += explain(result.stats, result.steps, backend.costs())
             shown = name(job.shown)
-            self._files.append(
-                file_report(shown, job.data, job.request, options, recorder, result, backend)
+            self._files[number] = file_report(
+                shown, job.data, job.request, options, recorder, result, backend
             )
 
     def _append(
@@ -95,7 +100,8 @@ class Keep:
         from apply_edit.show.report import write
 
         try:
-            write(self._report, self._files, datetime.now().astimezone())
+            files = [self._files[number] for number in sorted(self._files)]
+            write(self._report, files, datetime.now().astimezone())
         except SaveError as error:
             # The answer has taken longer to make, and is still to come.
             self._voice.note(f"the report was not written: {error.message}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 from collections.abc import Mapping
@@ -16,9 +17,10 @@ from apply_edit.command.voice import Voice, voice_of
 from apply_edit.command.watch import Watch, watching
 from apply_edit.config import Settings, differing, merge
 from apply_edit.deadline import Deadline
-from apply_edit.editor import Edit, Editor, Options
+from apply_edit.editor import Editor, Options
 from apply_edit.errors import ApplyEditError, UsageError
-from apply_edit.events import Note
+from apply_edit.events import Note, OnEvent
+from apply_edit.options import BATCH
 from apply_edit.target.catalog import DEFAULT_MODEL
 from apply_edit.words import count, name, nearest, quote
 
@@ -42,7 +44,7 @@ def run(order: Order, streams: Streams, environ: Mapping[str, str] | None = None
     model = settings.model or DEFAULT_MODEL
     with (
         keeping(order, settings, voice) as keep,
-        watching(streams, settings, voice, jobs[0].shown, model) as watch,
+        watching(streams, settings, voice, [job.shown for job in jobs], model) as watch,
     ):
         done = _edit_all(order, settings, model, jobs, watch, keep)
     _look_back(done, settings, streams, voice)
@@ -110,16 +112,20 @@ def _edit_all(
     order: Order, settings: Settings, model: str, jobs: list[Job], watch: Watch, keep: Keep
 ) -> list[Done]:
     """Every edit. Without --json the first failure ends it, since nothing will be written."""
-    if all(job.error for job in jobs):
-        return [Done(job.file, job.shown, job.before, job.error) for job in jobs if job.error]
-    deadline = Deadline(settings.timeout)
+    wrong = {
+        number: Done(job.file, job.shown, job.before, job.error)
+        for number, job in enumerate(jobs)
+        if job.error is not None
+    }
+    if len(wrong) == len(jobs):
+        return list(wrong.values())
     editor = Editor.load(
         model,
         revision=settings.revision,
         device=settings.device,
         dtype=settings.dtype,
         offline=settings.offline,
-        on_event=deadline.listening(watch),
+        on_event=Deadline(settings.timeout).listening(watch),
     )
     options = Options(
         max_new_tokens=settings.max_new_tokens,
@@ -132,37 +138,35 @@ def _edit_all(
         verify=settings.verify,
         timeout=settings.timeout,
     )
-    done: list[Done] = []
-    for job in jobs:
-        result: Edit | ApplyEditError
-        if job.error is not None:
-            result = job.error
-        else:
-            if done:
-                watch.begin(job.shown)
-                deadline = Deadline(settings.timeout)
-            try:
-                result = editor.edit(
-                    job.data,
-                    job.request,
-                    options.after(deadline.elapsed),
-                    keep.listening(deadline.listening(watch)),
-                )
-                if settings.verbose:
-                    from apply_edit.show.explain import explain
+    done = dict(wrong)
+    numbers = [number for number in range(len(jobs)) if number not in wrong]
+    told: dict[int, OnEvent] = {}
 
-                    for line in explain(result.stats, result.steps, editor.backend.costs()):
-                        watch(Note(line))
-                keep.ended(job, options, result, editor.backend)
-            except ApplyEditError as error:
+    def listen(index: int) -> OnEvent:
+        number = numbers[index]
+        told[number] = watch.begin(number, jobs[number].shown)
+        return keep.listening(number, told[number])
+
+    items = [(jobs[number].data, jobs[number].request) for number in numbers]
+    each = editor.edit_each(items, options, listen, batch=settings.batch or BATCH)
+    with contextlib.closing(each):
+        for index, result in each:
+            number = numbers[index]
+            job = jobs[number]
+            if isinstance(result, ApplyEditError):
                 if len(jobs) > 1:
-                    named(error, job.shown)
-                keep.ended(job, options, error, editor.backend)
-                if not order.json or len(jobs) == 1:
-                    raise
-                result = error
-        done.append(Done(job.file, job.shown, job.before, result))
-    return done
+                    named(result, job.shown)
+            elif settings.verbose:
+                from apply_edit.show.explain import explain
+
+                for line in explain(result.stats, result.steps, editor.backend.costs()):
+                    told[number](Note(line))
+            keep.ended(number, job, options, result, editor.backend)
+            watch.end(number)
+            if isinstance(result, ApplyEditError) and (not order.json or len(jobs) == 1):
+                raise result
+            done[number] = Done(job.file, job.shown, job.before, result)
+    return [done[number] for number in range(len(jobs))]
 
 
 def _look_back(done: list[Done], settings: Settings, streams: Streams, voice: Voice) -> None:

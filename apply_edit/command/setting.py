@@ -72,6 +72,7 @@ SETTINGS: tuple[Setting, ...] = (
     Setting("k", "k", low=0),
     Setting("verify", "flag"),
     Setting("timeout", "number", low=0, open_low=True),
+    Setting("batch", "whole", low=1),
     Setting("offline", "flag"),
     Setting("encoding", "text"),
     Setting("allow", "list"),

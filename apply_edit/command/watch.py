@@ -5,14 +5,14 @@ from __future__ import annotations
 import contextlib
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from apply_edit.command.signals import ending
 from apply_edit.command.streams import Streams
 from apply_edit.command.voice import NAME, Voice
 from apply_edit.config import Settings
-from apply_edit.events import Event, Note
+from apply_edit.events import Event, Note, OnEvent
 from apply_edit.words import name, one_line
 
 if TYPE_CHECKING:
@@ -20,49 +20,70 @@ if TYPE_CHECKING:
 
 
 class Watch:
-    """Takes the events of a run; passes them to the display, and notes to -v."""
+    """Takes the events of a run; passes them to the display, and notes to -v.
 
-    def __init__(self, voice: Voice, live: Live | None) -> None:
+    Called itself it hears what belongs to no FILE, such as the fetching of a model.
+    """
+
+    def __init__(self, voice: Voice, live: Live | None, files: int = 1) -> None:
         self._voice = voice
         self._live = live
+        self._files = files
 
     def __call__(self, event: Event) -> None:
         if self._live is not None:
             self._live(event)
-        if isinstance(event, Note) and self._voice.verbose:
-            if self._live is not None:
-                self._live.say(f"{NAME}: {one_line(event.text)}")
-            else:
-                self._voice.detail(event.text)
+        self._note(event)
 
-    def begin(self, file: str) -> None:
-        """Another file comes."""
+    def begin(self, number: int, file: str) -> OnEvent:
+        """The edit of a FILE begins, perhaps beside others; who is to hear of it."""
+        live = None if self._live is None else self._live.begin(name(file), number)
+        # Of several at once a line has to say whose it is.
+        whose = f"{name(file)}: " if self._files > 1 else ""
+
+        def hear(event: Event) -> None:
+            if live is not None:
+                live(event)
+            self._note(event, whose)
+
+        return hear
+
+    def end(self, number: int) -> None:
+        """The edit of a FILE has ended."""
         if self._live is not None:
-            self._live.begin(name(file))
+            self._live.end(number)
+
+    def _note(self, event: Event, whose: str = "") -> None:
+        if not isinstance(event, Note) or not self._voice.verbose:
+            return
+        if self._live is not None:
+            self._live.say(f"{NAME}: {one_line(whose + event.text)}")
+        else:
+            self._voice.detail(whose + event.text)
 
 
 @contextlib.contextmanager
 def watching(
-    streams: Streams, settings: Settings, voice: Voice, file: str, model: str
+    streams: Streams, settings: Settings, voice: Voice, files: Sequence[str], model: str
 ) -> Iterator[Watch]:
     """A watch for the block. Without a terminal on standard error nothing is drawn."""
     if settings.quiet or not settings.progress or not streams.is_terminal(2):
-        yield Watch(voice, None)
+        yield Watch(voice, None, len(files))
         return
     from apply_edit.show.terminal import Terminal, can_draw
 
     if not can_draw(os.environ):
-        yield Watch(voice, None)
+        yield Watch(voice, None, len(files))
         return
     from apply_edit.show.live import Live
 
     encoding = getattr(sys.stderr, "encoding", None) or "ascii"
     terminal = Terminal.open(2, os.environ, settings.color, encoding)
-    live = Live(terminal, name(file), name(model))
+    live = Live(terminal, name(files[0]), name(model), files=len(files))
     ending.at_once(live.restore)
     try:
         with live:
-            yield Watch(voice, live)
+            yield Watch(voice, live, len(files))
     finally:
         # A signal between two lines of the display's own beginning or end.
         live.close()

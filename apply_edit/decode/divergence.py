@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from apply_edit.decode.rows import Asking, drive, scored
 from apply_edit.decode.types import Branch, Scores, Target
 
 
@@ -88,7 +89,13 @@ class Remembering:
     def score(
         self, tokens: Sequence[int], branches: Sequence[Branch] = (), first: int = 0
     ) -> Scores:
-        self.last = self._target.score(tokens, branches, first)
+        return drive(self.scoring(tokens, branches, first))
+
+    def scoring(
+        self, tokens: Sequence[int], branches: Sequence[Branch] = (), first: int = 0
+    ) -> Asking[Scores]:
+        """`score`, asking."""
+        self.last = yield from scored(self._target, tokens, branches, first)
         return self.last
 
     def keep(self, rows: int, branch: int | None = None, branch_rows: int = 0) -> None:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from time import perf_counter
 
 from apply_edit.decode.accept import Rule, Verdict, accept
+from apply_edit.decode.rows import Asking, passes, scored
 from apply_edit.decode.types import (
     Draft,
     Finish,
@@ -44,18 +45,50 @@ def decode(
 
     An abandoned generator leaves the target with the last finished step committed.
     """
+    landed: list[Step] = []
+    asking = decoding(
+        target,
+        proposer,
+        schedule,
+        tail=tail,
+        rule=rule,
+        stop=stop,
+        budget=budget,
+        each=landed.append,
+        watch=watch,
+    )
+    for _ in passes(asking):
+        yield from landed
+        landed.clear()
+    yield from landed
+
+
+def decoding(
+    target: Target,
+    proposer: Proposer,
+    schedule: Schedule,
+    *,
+    tail: Sequence[int],
+    rule: Rule,
+    stop: Collection[int],
+    budget: int,
+    each: Callable[[Step], None],
+    watch: Callable[[Sequence[int]], Finish | None] | None = None,
+    clock: Callable[[], float] = perf_counter,
+) -> Asking[None]:
+    """`decode`, asking for the scores of each pass; `each` is told every step as it lands."""
     context = list(tail)
     written = 0
     while written < budget and target.length + len(context) <= target.limit:
-        started = perf_counter()
+        started = clock()
         room = min(budget - written - 1, target.limit - target.length - len(context))
         draft, following = _draft(proposer, schedule, room)
-        scored = perf_counter()
+        drafted = clock()
         first = len(context) - 1
-        scores = target.score([*context, *draft.tokens], draft.branches, first)
+        scores = yield from scored(target, [*context, *draft.tokens], draft.branches, first)
         verdict = accept(draft, scores, rule, written)
         target.keep(first + 1 + verdict.main, verdict.branch, verdict.side)
-        ended = perf_counter()
+        ended = clock()
 
         runs = _runs(draft, verdict, written, following)
         tokens = [token for run in runs for token in run.tokens]
@@ -67,12 +100,12 @@ def decode(
         if isinstance(proposer, Learner):
             _teach(proposer, draft, verdict, scores, context[-1])
         proposer.observe(tokens, draft, held)
-        schedule.record(draft, min(verdict.main, len(tokens)), ended - scored)
+        schedule.record(draft, min(verdict.main, len(tokens)), ended - drafted)
         if finish is None and watch is not None:
             finish = watch(tokens)
         if finish is None and (written >= budget or target.length + 1 > target.limit):
             finish = "length"
-        yield Step(
+        step = Step(
             runs=runs,
             rows=first + 1 + len(draft.tokens) + sum(len(b.tokens) for b in draft.branches),
             drafted=len(draft.tokens) + sum(len(b.tokens) for b in draft.branches),
@@ -80,11 +113,12 @@ def decode(
             rejected=draft.tokens[verdict.main :],
             k=len(draft.tokens),
             context=target.length,
-            seconds=ended - scored,
-            draft_seconds=(scored - started) + (perf_counter() - ended),
+            seconds=ended - drafted,
+            draft_seconds=(drafted - started) + (clock() - ended),
             finish=finish,
             sources=_by_source(draft, verdict),
         )
+        each(step)
         if finish is not None:
             return
         context = [tokens[-1]]

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Protocol, runtime_checkable
 
+from apply_edit.decode.rows import Asking, drive, scored
 from apply_edit.decode.types import Branch, Scores, Target
 
 NEAR = 3.0
@@ -63,13 +64,15 @@ class MarginTarget:
     """`target` with near-ties on the confirmed path of a pass decided one row at a time.
 
     `noise` is the greatest difference of a logit between passes that calibration saw. A near-tie
-    costs two passes more. `settled` counts them. For greedy decoding only.
+    costs two passes more. `settled` counts them. For greedy decoding only. In a batch (`shared`)
+    even a pass of one row has others beside it, and is checked, too.
     """
 
     def __init__(self, target: Target, noise: float) -> None:
         self._target = target
         self._near = NEAR * noise
         self.settled = 0
+        self.shared = False
 
     @property
     def length(self) -> int:
@@ -91,9 +94,15 @@ class MarginTarget:
     def score(
         self, tokens: Sequence[int], branches: Sequence[Branch] = (), first: int = 0
     ) -> Scores:
+        return drive(self.scoring(tokens, branches, first))
+
+    def scoring(
+        self, tokens: Sequence[int], branches: Sequence[Branch] = (), first: int = 0
+    ) -> Asking[Scores]:
+        """`score`, asking."""
         target = self._target
-        scores = target.score(tokens, branches, first)
-        if len(tokens) == 1 and not branches:
+        scores = yield from scored(target, tokens, branches, first)
+        if len(tokens) == 1 and not branches and not self.shared:
             return scores
         base = target.length
         alone: dict[int, Scores] = {}
@@ -121,9 +130,9 @@ class MarginTarget:
                 if first + main > 1:
                     target.keep(first + main - 1)
                 token = tokens[first + main - 1]
-            alone[row] = target.score([token])
+            alone[row] = yield from scored(target, [token], alone=True)
             target.reset(base)
-            scores = target.score(tokens, branches, first)
+            scores = yield from scored(target, tokens, branches, first)
             self.settled += 1
 
 

@@ -113,6 +113,19 @@ class CostTable:
         return times[index - 1] + slope * (rows - low)
 
 
+def in_batch(
+    cost: Sequence[tuple[int, float]] | None, requests: int
+) -> Sequence[tuple[int, float]] | None:
+    """What a pass costs each of so many requests that share it, all with as many rows.
+
+    Fewer rows are free than alone: the narrow pass is divided among them.
+    """
+    if requests < 2:
+        return cost
+    table = CostTable(cost if cost else DEFAULT_COST)
+    return [(rows, table(rows * requests) / requests) for rows, _ in cost or DEFAULT_COST]
+
+
 class FixedSchedule:
     """Always k tokens, whatever happened before."""
 

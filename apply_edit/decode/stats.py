@@ -20,7 +20,9 @@ class Stats:
     """The figures of one edit. Times are seconds; token counts are the target's tokens.
 
     `floor_seconds` is the time to push prompt and output tokens through the target once at its
-    best measured rows per second; None where the cost of a pass was never measured.
+    best measured rows per second; None where the cost of a pass was never measured. `batch` is the
+    greatest number of edits that shared a pass with this one, itself included (1: alone); seconds
+    are then its share of the passes, by rows, and those of all edits add up to the time spent.
     """
 
     model: str = ""
@@ -45,6 +47,7 @@ class Stats:
     floor_seconds: float | None = None
     finish: str = ""
     verified: bool | None = None
+    batch: int = 1
 
     @property
     def wasted(self) -> int:

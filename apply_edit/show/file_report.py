@@ -126,7 +126,7 @@ def file_report(
         options=asdict(options),
         allowed=() if edit is None else edit.allowed,
         stats=stats,
-        speedup=speedup([event.step for event in recorder.wrote]),
+        speedup=speedup([e.step for e in recorder.wrote]) if stats.batch == 1 else None,
         costs=None if costs is None else tuple((rows, ms) for rows, ms in costs),
         passes=passes,
         notes=tuple(recorder.notes),

@@ -36,12 +36,18 @@ class Live:
         file: str,
         model: str = "",
         clock: Callable[[], float] = monotonic,
+        *,
+        files: int = 1,
     ) -> None:
         self._clock = clock
         self._look = Look(terminal.color, terminal.unicode)
         self._terminal = terminal
         self._painter = Painter(terminal, self._look)
-        self._scene = Scene(file, model, stage_since=clock())
+        self._model = model
+        self._files = files
+        self._over = 0
+        self._scenes: dict[int, Scene] = {}
+        self._last = Scene(file, model, stage_since=clock())
         self._lock = threading.Lock()
         self._done = threading.Event()
         self._dirty = True
@@ -55,15 +61,39 @@ class Live:
         with self._lock:
             if isinstance(event, Note):
                 return
-            self._scene.update(event, self._clock())
+            self._shown().update(event, self._clock())
             self._dirty = True
 
-    def begin(self, file: str) -> None:
-        """Another file is edited from here on."""
+    def begin(self, file: str, number: int = 0) -> Callable[[Event], None]:
+        """The edit of a file begins, beside those that have not ended; its listener.
+
+        Of several the first one is drawn, until it ends.
+        """
         with self._lock:
-            self._scene.begin(file)
-            self._scene.stage_since = self._clock()
+            scene = self._last  # what has been going on may be for this file
+            if self._scenes or scene.file != file or scene.passes:
+                scene = Scene(file, self._model, stage_since=self._clock())
+            self._scenes[number] = scene
             self._dirty = True
+
+        def hear(event: Event) -> None:
+            with self._lock:
+                if not isinstance(event, Note):
+                    scene.update(event, self._clock())
+                    self._dirty = True
+
+        return hear
+
+    def end(self, number: int) -> None:
+        """The edit of a file has ended; the last one stays drawn."""
+        with self._lock:
+            self._over += 1
+            self._last = self._scenes.pop(number, self._last)
+            self._dirty = True
+
+    def _shown(self) -> Scene:
+        """The first of the files that are under way, or else the last that was."""
+        return self._scenes[min(self._scenes)] if self._scenes else self._last
 
     def say(self, text: str) -> None:
         """A line that stays on the terminal, above the display."""
@@ -83,7 +113,9 @@ class Live:
             self._drawn = now
             self._size = (columns, rows)
             notes, self._notes = self._notes, []
-            lines = self._scene.lines(columns, rows, self._look, now)
+            scene = self._shown()
+            scene.among = f"{self._over} of {self._files} files done" if self._files > 1 else ""
+            lines = scene.lines(columns, rows, self._look, now)
             for note in notes:
                 self._painter.say(note)
             self._painter.draw(lines)

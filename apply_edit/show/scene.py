@@ -52,10 +52,8 @@ class Scene:
     seconds: float = 0.0
     seconds_at: float = 0.0
     remaining: Remaining = field(default_factory=Remaining)
-
-    def begin(self, file: str) -> None:
-        """Another file is being edited from here on."""
-        self.__init__(file, self.model)  # type: ignore[misc]
+    among: str = ""
+    """How far the other files of the call are, in words."""
 
     def update(self, event: Event, now: float) -> None:
         """Take in one event; `now` in seconds of any steady clock."""
@@ -118,9 +116,9 @@ class Scene:
 
     def _head(self, width: int, look: Look) -> Line:
         line: Line = [(clean(self.file), "title")]
-        name = clean(self.model)
-        if name and width_of(line) + len(name) + 3 <= width:
-            line += [(look.dot, "faint"), (name, "faint")]
+        for words in (self.among, clean(self.model)):
+            if words and width_of(line) + len(words) + 3 <= width:
+                line += [(look.dot, "faint"), (words, "faint")]
         if not self.passes:
             return line
         legend: Line = []

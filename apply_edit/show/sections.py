@@ -176,6 +176,9 @@ def settings(one: FileReport, level: int) -> str:
         ("finish", stats.finish),
         ("exactness", f"{stats.exact}: {one.promise}" if stats.exact else one.promise),
         ("verified", verified[stats.verified]),
+        ("batch", f"up to {stats.batch} edits shared a pass; seconds are this one's share")
+        if stats.batch > 1
+        else ("batch", ""),
     ]
     asked = [_asked("Instruction", request["instruction"]), _asked("Sketch", request["update"])]
     notes = [f"<li>{plain(note)}" for note in one.notes[:MOST_NOTES]]

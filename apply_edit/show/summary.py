@@ -57,7 +57,8 @@ def summary(lines: int, stats: Stats, steps: Sequence[Step], look: Look, columns
     what = "no changes" if not lines else f"changed {lines:,} line{'s' if lines > 1 else ''}"
     seconds = duration(stats.total_seconds)
     parts = [what, seconds, f"{stats.tokens_per_pass:.1f} tokens/pass"]
-    faster = speedup(steps)
+    # A share of a pass does not say what a pass of one token would cost.
+    faster = speedup(steps) if stats.batch == 1 else None
     if faster is not None and faster >= 1.05:
         parts.append(f"{faster:.1f}{look.times} as fast as one token a pass")
     line: Line = [(parts[0], "title")]
@@ -86,6 +87,8 @@ def figures(stats: Stats) -> list[tuple[str, str]]:
             share = 100 * tally.accepted / tally.drafted
             words = f"{tally.accepted:,} of {tally.drafted:,} accepted ({share:.1f} %)"
             rows.append((f"drafted by {source}", words))
+    if stats.batch > 1:
+        rows.append(("batch", f"up to {stats.batch} edits; seconds are this one's share"))
     rows += [
         ("load", f"{stats.load_seconds:.2f} s"),
         ("prefill", f"{stats.prefill_seconds:.2f} s"),

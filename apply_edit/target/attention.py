@@ -22,7 +22,7 @@ NAME = "apply_edit_grouped"
 
 @dataclass(frozen=True, slots=True)
 class Side:
-    """A branch of this pass: its rows `start` to `stop`, standing at position `position` on."""
+    """A branch: its rows `start` to `stop` of the request's, standing at position `position` on."""
 
     start: int
     stop: int
@@ -31,13 +31,13 @@ class Side:
 
 @dataclass(slots=True)
 class PassPlan:
-    """Where the rows of one pass stand and which keys they see.
+    """Where the rows of one request stand in a pass and which keys they see.
 
-    `main` rows continue the `past` cached positions; each side chain stands where it would
+    Its rows follow one another from row `offset` of the pass on; rows of `sides` count from
+    there. `main` rows continue the `past` cached positions; each side chain stands where it would
     stand alone. `span` is the key length of the pass, rounded up to one that agrees bit for bit
     with its neighbours. `masks` are additive [rows, span - past] for the main chain and
-    [rows, span - past] for each side. Where nothing but keys and values is wanted, `last` is the
-    layer whose keys end the pass.
+    [rows, span - past] for each side.
     """
 
     cache: KeyValueCache
@@ -47,7 +47,18 @@ class PassPlan:
     sides: Sequence[Side]
     mask: Tensor
     side_masks: Sequence[Tensor] = field(default_factory=tuple)
-    last: int | None = None
+    offset: int = 0
+
+    @property
+    def stop(self) -> int:
+        """The row of the pass behind the last of these."""
+        return self.offset + (self.sides[-1].stop if self.sides else self.main)
+
+    def write(self, layer: int, key: Tensor, value: Tensor) -> None:
+        """Put the main rows' keys and values, of [groups, rows, dim], behind the cached ones."""
+        keys, values = self.cache.layer(layer)
+        keys[:, self.past : self.past + self.main] = key[:, : self.main]
+        values[:, self.past : self.past + self.main] = value[:, : self.main]
 
 
 class Filled(Exception):  # noqa: N818
@@ -87,45 +98,67 @@ def grouped_attention(
     attention_mask: Tensor | None,
     *,
     scaling: float,
-    plan: PassPlan,
+    plan: Sequence[PassPlan],
+    last: int | None = None,
     **unused: object,
 ) -> tuple[Tensor, None]:
-    """The attention interface of transformers over the plan's cache.
+    """The attention interface of transformers over the caches of the plan, a request at a time.
 
-    query: [1, heads, rows, dim]; key, value: [1, groups, rows, dim] of this pass alone. The main
-    rows' keys are written behind the cache; then each side chain's keys stand there for its own
-    rows, so that a branch sees its keys in the order in which it would see them alone.
+    query: [1, heads, rows, dim]; key, value: [1, groups, rows, dim] of this pass alone; rows
+    behind those of the plan are padding. Each request's rows see its own keys and nothing else,
+    by the operations of a pass in which it is alone. Where nothing but keys and values is wanted,
+    `last` is the layer whose keys end the pass, by raising `Filled`.
     """
     layer = module.layer_idx
-    keys, values = plan.cache.layer(layer)
-    span, past, main = plan.span, plan.past, plan.main
-    keys[:, past : past + main] = key[0, :, :main]
-    values[:, past : past + main] = value[0, :, :main]
-    if layer == plan.last:
-        raise Filled
-    parts = [attend(query[0, :, :main], keys[:, :span], values[:, :span], plan.mask, scaling)]
-    for side, mask in zip(plan.sides, plan.side_masks, strict=True):
-        rows = side.stop - side.start
-        place = slice(side.position, side.position + rows)
-        keys[:, place] = key[0, :, side.start : side.stop]
-        values[:, place] = value[0, :, side.start : side.stop]
-        parts.append(
-            attend(
-                query[0, :, side.start : side.stop], keys[:, :span], values[:, :span], mask, scaling
-            )
+    parts = []
+    for one in plan:
+        rows = slice(one.offset, one.stop)
+        if layer == last:
+            one.write(layer, key[0, :, rows], value[0, :, rows])
+            continue
+        parts += _attend_one(
+            layer, one, query[0, :, rows], key[0, :, rows], value[0, :, rows], scaling
         )
-        held = min(side.position + rows, past + main) - side.position
-        if held > 0:
-            first = side.position - past
-            keys[:, side.position : side.position + held] = key[0, :, first : first + held]
-            values[:, side.position : side.position + held] = value[0, :, first : first + held]
-    if plan.sides:
-        plan.cache.remember(layer, key[0], value[0])
+    if layer == last:
+        raise Filled
     mixed = torch.cat(parts) if len(parts) > 1 else parts[0]
     padded = query.shape[2] - mixed.shape[0]
     if padded:
         mixed = torch.cat([mixed, mixed[-1:].expand(padded, -1, -1)])
     return mixed.contiguous().unsqueeze(0), None
+
+
+def _attend_one(
+    layer: int, plan: PassPlan, query: Tensor, key: Tensor, value: Tensor, scaling: float
+) -> list[Tensor]:
+    """Attention of one request's rows: [rows, heads, dim], the main rows and then each side's.
+
+    query: [heads, rows, dim]; key, value: [groups, rows, dim]. The main rows' keys are written
+    behind the cache; then each side chain's keys stand there for its own rows, so that a branch
+    sees its keys in the order in which it would see them alone.
+    """
+    keys, values = plan.cache.layer(layer)
+    span, past, main = plan.span, plan.past, plan.main
+    plan.write(layer, key, value)
+    parts = [attend(query[:, :main], keys[:, :span], values[:, :span], plan.mask, scaling)]
+    for side, mask in zip(plan.sides, plan.side_masks, strict=True):
+        rows = side.stop - side.start
+        place = slice(side.position, side.position + rows)
+        keys[:, place] = key[:, side.start : side.stop]
+        values[:, place] = value[:, side.start : side.stop]
+        parts.append(
+            attend(
+                query[:, side.start : side.stop], keys[:, :span], values[:, :span], mask, scaling
+            )
+        )
+        held = min(side.position + rows, past + main) - side.position
+        if held > 0:
+            first = side.position - past
+            keys[:, side.position : side.position + held] = key[:, first : first + held]
+            values[:, side.position : side.position + held] = value[:, first : first + held]
+    if plan.sides:
+        plan.cache.remember(layer, key, value)
+    return parts
 
 
 def register() -> None:

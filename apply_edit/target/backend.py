@@ -6,9 +6,12 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from apply_edit.decode.rows import Rows
+from apply_edit.decode.types import Scores, Target
 from apply_edit.errors import ModelError, UsageError
-from apply_edit.events import Note, OnEvent, Stage
+from apply_edit.events import Note, OnEvent, Stage, ignore
 from apply_edit.target.load import Resolved, build_meta, check_memory, load_tokenizer, resolve
+from apply_edit.target.memory import available_bytes
 from apply_edit.target.store import cache_root
 from apply_edit.target.tokenizer import HubCodec
 
@@ -126,6 +129,32 @@ class TorchBackend:
                 )
         return self._drafters[name]
 
+    def slot(self, positions: int) -> Engine:
+        """See `Slotted`."""
+        return self.target(ignore).beside(positions)
+
+    def slot_bytes(self, positions: int) -> int:
+        """See `Slotted`."""
+        return self.target(ignore).bytes_for(positions)
+
+    def free_bytes(self) -> int | None:
+        """See `Slotted`."""
+        if self._device.type == "cuda":
+            return int(self._torch.cuda.mem_get_info(self._device)[0])
+        return available_bytes() if self._device.type == "cpu" else None
+
+    def copy(self, source: Target, target: Target, length: int) -> None:
+        """See `Slotted`."""
+        from apply_edit.target.engine import Engine
+
+        if not isinstance(source, Engine) or not isinstance(target, Engine):
+            raise TypeError("slots of other backends cannot be copied")
+        target.take(source, length)
+
+    def together(self, wanted: Sequence[Rows]) -> Sequence[Scores | None]:
+        """See `Slotted`."""
+        return self.target(ignore).together(wanted)
+
     def facts(self) -> dict[str, str | int]:
         return {
             "model": self._resolved.name,
@@ -143,34 +172,34 @@ class TorchBackend:
     def costs(self) -> Sequence[tuple[int, float]] | None:
         return self._calibration.costs if self._calibration else None
 
-    def recall(self, tokens: Sequence[int]) -> int:
-        """Commit the prompt's beginning `tokens` from an earlier run, in place of what the
-        target holds; returns how many were, all or none."""
+    def recall(self, target: Target, tokens: Sequence[int]) -> int:
+        """See `Recalling`."""
         from apply_edit.target import prefix_cache
+        from apply_edit.target.engine import Engine
 
-        if not tokens or self._engine is None or not self._repeats():
+        if not tokens or not isinstance(target, Engine) or not self._repeats():
             return 0
-        cache = self._engine.cache
-        cache.reserve(len(tokens))
-        found = prefix_cache.load(self._beginning(tokens), tokens, cache.read(len(tokens)))
+        target.cache.reserve(len(tokens))
+        like = target.cache.read(len(tokens))
+        found = prefix_cache.load(self._beginning(tokens), tokens, like)
         if found is None:
             return 0
-        self._engine.reset(0)
+        target.reset(0)
         with self._torch.inference_mode():
-            cache.write(found)
+            target.cache.write(found)
         self._known.add(tuple(tokens))
         return len(tokens)
 
-    def retain(self, tokens: Sequence[int]) -> None:
-        """Keep the keys and values of the prompt's beginning `tokens`, which the target holds."""
+    def retain(self, target: Target, tokens: Sequence[int]) -> None:
+        """See `Recalling`."""
         from apply_edit.target import prefix_cache
+        from apply_edit.target.engine import Engine
 
-        if not tokens or self._engine is None or not self._repeats():
+        if not tokens or not isinstance(target, Engine) or not self._repeats():
             return
         if tuple(tokens) not in self._known:
             self._known.add(tuple(tokens))
-            found = self._engine.cache.read(len(tokens))
-            prefix_cache.save(self._beginning(tokens), tokens, found)
+            prefix_cache.save(self._beginning(tokens), tokens, target.cache.read(len(tokens)))
 
     def _repeats(self) -> bool:
         """Whether another run on this machine would compute the same bits."""

@@ -72,6 +72,16 @@ class KeyValueCache:
                 buffer[:, :length] = layer
         self.length = length
 
+    def take(self, other: KeyValueCache, length: int) -> None:
+        """Commit the first `length` positions of `other`, of the same model, in place of all."""
+        self.length = 0
+        self.reserve(length)
+        for mine, theirs in ((self._keys, other._keys), (self._values, other._values)):
+            for new, old in zip(mine, theirs, strict=True):
+                new[:, :length] = old[:, :length]
+        self.length = length
+        self.forget()
+
     def remember(self, layer: int, key: Tensor, value: Tensor) -> None:
         """Keep the rows of this pass, [groups, rows, dim], until the next, to adopt a branch."""
         self._last[layer] = (key, value)

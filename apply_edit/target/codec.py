@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
-from apply_edit.decode.types import Target
+from apply_edit.decode.rows import Rows
+from apply_edit.decode.types import Scores, Target
 from apply_edit.events import OnEvent
 
 
@@ -66,4 +67,29 @@ class Backend(Protocol):
 
     def observe(self, passes: Sequence[tuple[int, float]]) -> None:
         """Be told what passes of a run cost: (rows, milliseconds) each."""
+        ...
+
+
+@runtime_checkable
+class Slotted(Protocol):
+    """A backend that can have several requests in hand at once, once its target is loaded."""
+
+    def slot(self, positions: int) -> Target:
+        """A target on the same weights that holds another request of so many positions."""
+        ...
+
+    def slot_bytes(self, positions: int) -> int:
+        """What such a target takes of the device's memory."""
+        ...
+
+    def free_bytes(self) -> int | None:
+        """What of the device's memory is free now; None where that cannot be told."""
+        ...
+
+    def copy(self, source: Target, target: Target, length: int) -> None:
+        """Make the first `length` committed positions of one slot those of another."""
+        ...
+
+    def together(self, wanted: Sequence[Rows]) -> Sequence[Scores | None]:
+        """Score rows of several slots in one pass; None for rows that ask for no scores."""
         ...

@@ -11,6 +11,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from apply_edit.decode.rows import Rows
 from apply_edit.decode.types import Branch
 from apply_edit.errors import ModelError
 from apply_edit.target.attention import Filled, PassPlan, Side
@@ -80,7 +81,9 @@ class Engine:
     state) or that are no plain decoder.
     """
 
-    def __init__(self, model: Any, *, window: int, widths: Widths | None = None) -> None:
+    def __init__(
+        self, model: Any, *, window: int, widths: Widths | None = None, capacity: int = 1024
+    ) -> None:
         config = model.config
         check_supported(config)
         self._model = model
@@ -95,9 +98,13 @@ class Engine:
         self._shape = (heads, groups, dim, dtype, device)
         self._layers = config.num_hidden_layers
         self._cache = KeyValueCache(
-            config.num_hidden_layers, groups, dim, dtype=dtype, device=device
+            config.num_hidden_layers,
+            groups,
+            dim,
+            dtype=dtype,
+            device=device,
+            capacity=capacity,
         )
-        self._first = 0
         self._sides: tuple[Side, ...] = ()
 
     @property
@@ -124,32 +131,87 @@ class Engine:
     def limit(self) -> int:
         return self._window
 
-    def prefill(self, tokens: Sequence[int]) -> None:
-        if not tokens:
-            return
+    def beside(self, positions: int) -> Engine:
+        """Another engine on the same weights: a cache of its own, for `positions` positions."""
+        capacity = self.widths.span(min(positions, self._window))
+        return Engine(self._model, window=self._window, widths=self.widths, capacity=capacity)
+
+    def bytes_for(self, positions: int) -> int:
+        """Bytes of the keys and values of so many positions, as `beside` reserves them."""
+        _, groups, dim, dtype, _ = self._shape
+        span = self.widths.span(min(positions, self._window))
+        return 2 * self._model.config.num_hidden_layers * groups * span * dim * dtype.itemsize
+
+    def take(self, other: Engine, length: int) -> None:
+        """Commit the first `length` positions of `other`, on the same weights, in place of all."""
         with torch.inference_mode():
-            ids, positions, plan = self._plan(tokens, (), 0)
-            plan.last = self._layers - 1
-            with suppress(Filled):
-                self._decoder(**self._inputs(ids, positions, plan))
-        self._cache.length += len(tokens)
+            self._cache.take(other.cache, length)
+
+    def prefill(self, tokens: Sequence[int]) -> None:
+        if tokens:
+            self.together([Rows(self, tokens, (), None)])
 
     def score(
         self, tokens: Sequence[int], branches: Sequence[Branch] = (), first: int = 0
     ) -> TorchScores:
+        scores = self.together([Rows(self, tokens, branches, first)])[0]
+        assert scores is not None
+        return scores
+
+    def together(self, wanted: Sequence[Rows]) -> list[TorchScores | None]:
+        """One pass over the rows of several engines on these weights, of one each.
+
+        Commits rows that ask for no scores, and gives None for them.
+        """
+        ids: list[int] = []
+        positions: list[int] = []
+        plan: list[PassPlan] = []
+        asked: list[int] = []
         with torch.inference_mode():
-            ids, positions, plan = self._plan(tokens, branches, first)
-            self._first = first
-            self._sides = tuple(plan.sides)
-            total = len(tokens) + sum(len(b.tokens) for b in branches)
-            # The output layer sees as few rows as the caller asked for, but never so few that
-            # its kernel would round differently.
-            kept = max(ids.shape[1] - first, min(self.widths.least, ids.shape[1]))
-            logits = self._model(**self._inputs(ids, positions, plan), logits_to_keep=kept).logits[
-                0
-            ]
-            start = first - (ids.shape[1] - kept)
-            return TorchScores(logits[start : start + total - first])
+            for rows in wanted:
+                engine = rows.target
+                if not isinstance(engine, Engine) or engine._model is not self._model:
+                    raise TypeError("rows of another model cannot share a pass")
+                plan.append(engine._plan(rows, ids, positions))
+                if rows.first is not None:
+                    asked += range(plan[-1].offset + rows.first, len(ids))
+            missing = self.widths.least - len(ids)
+            if missing > 0:
+                ids += [ids[-1]] * missing
+                positions += [positions[-1]] * missing
+            inputs = self._inputs(ids, positions, plan)
+            if asked:
+                scores = self._scores(inputs, asked, len(ids))
+            else:
+                with suppress(Filled):
+                    self._decoder(**inputs, last=self._layers - 1)
+        result: list[TorchScores | None] = []
+        done = 0
+        for rows, one in zip(wanted, plan, strict=True):
+            if rows.first is None:
+                one.cache.length += one.main
+                result.append(None)
+                continue
+            count = one.stop - one.offset - rows.first
+            result.append(TorchScores(scores[done : done + count]))
+            done += count
+        return result
+
+    def _scores(self, inputs: dict[str, Any], asked: list[int], total: int) -> Tensor:
+        """Logits [asked, vocab] of the rows `asked`, which ascend, of a pass of `total` rows.
+
+        The output layer sees as few rows as the caller asked for, but never so few that its
+        kernel would round differently.
+        """
+        least = min(self.widths.least, total)
+        if total - asked[0] <= max(least, len(asked)):
+            start = min(asked[0], total - least)
+            logits = self._model(**inputs, logits_to_keep=total - start).logits[0]
+            return logits[asked[0] - start :][: len(asked)]
+        kept = asked + [asked[-1]] * (least - len(asked))
+        picked = torch.tensor(kept, device=self._shape[4])
+        logits = self._model(**inputs, logits_to_keep=picked).logits[0]
+        return logits[: len(asked)]
 
     def keep(self, rows: int, branch: int | None = None, branch_rows: int = 0) -> None:
         self._cache.length += rows
@@ -162,25 +224,22 @@ class Engine:
         self._cache.length = min(self._cache.length, length)
         self._cache.forget()
 
-    def _plan(
-        self, tokens: Sequence[int], branches: Sequence[Branch], first: int
-    ) -> tuple[Tensor, Tensor, PassPlan]:
-        """Ids [1, rows], positions [1, rows] and the plan of one pass, padded to a usable width."""
-        past = self._cache.length
-        ids = list(tokens)
-        positions = list(range(past, past + len(ids)))
+    def _plan(self, rows: Rows, ids: list[int], positions: list[int]) -> PassPlan:
+        """Put this engine's part of a pass behind `ids` and `positions`; the plan for it."""
+        past, offset, main = self._cache.length, len(ids), len(rows.tokens)
+        first = rows.first or 0
+        ids += rows.tokens
+        positions += range(past, past + main)
         sides = []
-        for branch in branches:
+        end = past + main
+        for branch in rows.branches:
             position = past + first + 1 + branch.fork
-            rows = len(branch.tokens)
-            sides.append(Side(len(ids), len(ids) + rows, position))
+            start, count = len(ids) - offset, len(branch.tokens)
+            sides.append(Side(start, start + count, position))
             ids += branch.tokens
-            positions += range(position, position + rows)
-        end = max(positions) + 1
-        missing = self.widths.least - len(ids)
-        if missing > 0:
-            ids += [ids[-1]] * missing
-            positions += [positions[-1]] * missing
+            positions += range(position, position + count)
+            end = max(end, position + count)
+        self._sides = tuple(sides)
         span = self.widths.span(end)
         self._cache.reserve(span)
         dtype, device = self._shape[3:]
@@ -193,28 +252,26 @@ class Engine:
                 hidden, float("-inf")
             )
 
-        plan = PassPlan(
+        return PassPlan(
             cache=self._cache,
             past=past,
-            main=len(tokens),
+            main=main,
             span=span,
             sides=sides,
-            mask=mask(past, len(tokens)),
+            mask=mask(past, main),
             side_masks=[mask(s.position, s.stop - s.start) for s in sides],
-        )
-        return (
-            torch.tensor([ids], device=device),
-            torch.tensor([positions], device=device),
-            plan,
+            offset=offset,
         )
 
-    def _inputs(self, ids: Tensor, positions: Tensor, plan: PassPlan) -> dict[str, Any]:
-        # A 4-D mask is taken as it is, so transformers builds none; the plan's masks are used.
-        taken = plan.mask.new_zeros(1, 1, 1, 1)
+    def _inputs(
+        self, ids: list[int], positions: list[int], plan: Sequence[PassPlan]
+    ) -> dict[str, Any]:
+        device = self._shape[4]
         return {
-            "input_ids": ids,
-            "position_ids": positions,
-            "attention_mask": taken,
+            "input_ids": torch.tensor([ids], device=device),
+            "position_ids": torch.tensor([positions], device=device),
+            # A 4-D mask is taken as it is, so transformers builds none; the plan's are used.
+            "attention_mask": plan[0].mask.new_zeros(1, 1, 1, 1),
             "use_cache": False,
             "plan": plan,
         }

@@ -91,6 +91,6 @@ def test_a_kept_beginning_is_what_the_model_computes(editor: Editor) -> None:
     engine.reset(0)
     engine.prefill(beginning)
     wanted = engine.cache.read(len(beginning))
-    assert backend.recall(beginning) == len(beginning)
+    assert backend.recall(engine, beginning) == len(beginning)
     assert torch.equal(engine.cache.read(len(beginning)), wanted)
     engine.reset(0)

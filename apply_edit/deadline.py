@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import defaultdict
 from time import perf_counter
 
 from apply_edit.errors import Refusal
@@ -38,7 +38,7 @@ class Deadline:
         self._seconds = seconds
         self._started = self._last = perf_counter()
         self._doing = ""
-        self._spent: Counter[str] = Counter()
+        self._spent: dict[str, float] = defaultdict(float)
 
     @property
     def elapsed(self) -> float:

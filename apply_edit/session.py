@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from time import perf_counter
+from typing import Protocol, runtime_checkable
 
 from apply_edit.deadline import Deadline
 from apply_edit.decode.accept import Greedy, Rule, Sampled
@@ -33,6 +34,15 @@ TAIL = 64
 MOST = 240
 """The longest draft: with side branches and the tail of the prompt within the widest pass that
 calibration has compared."""
+
+
+@runtime_checkable
+class Recalling(Protocol):
+    """A backend that keeps the beginning of prompts between runs."""
+
+    def recall(self, tokens: Sequence[int]) -> int: ...
+
+    def retain(self, tokens: Sequence[int]) -> None: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,7 +151,7 @@ class Session:
         stats.load_seconds = self._load_seconds + perf_counter() - started
         self._load_seconds = 0.0
         started = perf_counter()
-        tail = self._prefill(target, prompt.tokens, on_event, deadline)
+        tail = self._prefill(target, prompt, on_event, deadline)
         if isinstance(drafter, ModelDrafter):
             drafter.read(prompt.tokens, lambda done, total: _check_time(deadline))
         stats.prompt_tokens = len(prompt.tokens)
@@ -165,16 +175,22 @@ class Session:
         if stats.exact == "margin" and not isinstance(rule, Greedy):
             # Near-ties are told apart for greedy choices only; the distribution holds anyway.
             stats.exact = "none"
+        if isinstance(self.backend, Recalling):
+            self.backend.retain(prompt.tokens[: prompt.fixed])
         self.backend.observe([(s.rows, s.seconds * 1000.0) for s in answer.steps])
         if options.verify:
             self._verify(answer, target, prompt, options, on_event, deadline)
         return answer
 
     def _prefill(
-        self, target: Target, tokens: Sequence[int], on_event: OnEvent, deadline: float | None
+        self, target: Target, prompt: Prompt, on_event: OnEvent, deadline: float | None
     ) -> list[int]:
         """Commit the prompt but for its tail, which the first draft rides along with."""
+        tokens, fixed = prompt.tokens, prompt.tokens[: prompt.fixed]
         shared = min(shared_prefix(self._held, tokens[:-1]), target.length)
+        if shared < len(fixed) and isinstance(self.backend, Recalling):
+            shared = self.backend.recall(fixed) or shared
+            self._held[:] = tokens[:shared]
         target.reset(shared)
         del self._held[shared:]
         total = len(tokens)

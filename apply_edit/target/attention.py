@@ -36,7 +36,8 @@ class PassPlan:
     `main` rows continue the `past` cached positions; each side chain stands where it would
     stand alone. `span` is the key length of the pass, rounded up to one that agrees bit for bit
     with its neighbours. `masks` are additive [rows, span - past] for the main chain and
-    [rows, span - past] for each side.
+    [rows, span - past] for each side. Where nothing but keys and values is wanted, `last` is the
+    layer whose keys end the pass.
     """
 
     cache: KeyValueCache
@@ -46,6 +47,12 @@ class PassPlan:
     sides: Sequence[Side]
     mask: Tensor
     side_masks: Sequence[Tensor] = field(default_factory=tuple)
+    last: int | None = None
+
+
+class Filled(Exception):  # noqa: N818
+    """A pass has written the keys and values it was run for; what its last layer would still
+    compute from them, nobody reads."""
 
 
 def attend(query: Tensor, key: Tensor, value: Tensor, mask: Tensor, scaling: float) -> Tensor:
@@ -94,6 +101,8 @@ def grouped_attention(
     span, past, main = plan.span, plan.past, plan.main
     keys[:, past : past + main] = key[0, :, :main]
     values[:, past : past + main] = value[0, :, :main]
+    if layer == plan.last:
+        raise Filled
     parts = [attend(query[0, :, :main], keys[:, :span], values[:, :span], plan.mask, scaling)]
     for side, mask in zip(plan.sides, plan.side_masks, strict=True):
         rows = side.stop - side.start

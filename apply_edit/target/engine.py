@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import bisect
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -12,7 +13,7 @@ from torch import Tensor
 
 from apply_edit.decode.types import Branch
 from apply_edit.errors import ModelError
-from apply_edit.target.attention import PassPlan, Side
+from apply_edit.target.attention import Filled, PassPlan, Side
 from apply_edit.target.cache import KeyValueCache
 from apply_edit.target.sample import draw, likely
 
@@ -92,6 +93,7 @@ class Engine:
         embedding = model.get_input_embeddings().weight
         dtype, device = embedding.dtype, embedding.device
         self._shape = (heads, groups, dim, dtype, device)
+        self._layers = config.num_hidden_layers
         self._cache = KeyValueCache(
             config.num_hidden_layers, groups, dim, dtype=dtype, device=device
         )
@@ -127,7 +129,9 @@ class Engine:
             return
         with torch.inference_mode():
             ids, positions, plan = self._plan(tokens, (), 0)
-            self._decoder(**self._inputs(ids, positions, plan))
+            plan.last = self._layers - 1
+            with suppress(Filled):
+                self._decoder(**self._inputs(ids, positions, plan))
         self._cache.length += len(tokens)
 
     def score(

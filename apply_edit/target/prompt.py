@@ -57,7 +57,7 @@ class Prompt:
     """`tokens` is the whole prompt, reply opened. `reference` are the tokens of a whole answer
     that changes nothing: the file's body and the closing tag. `update` and `instruction` are the
     tokens of the edit, `closing_text` the text that ends a whole answer. `seen` is the body as
-    the tokenizer shows it."""
+    the tokenizer shows it. The first `fixed` tokens are the wording's own: no user's text."""
 
     tokens: tuple[int, ...]
     reference: tuple[int, ...]
@@ -65,6 +65,7 @@ class Prompt:
     instruction: tuple[int, ...]
     closing_text: str
     seen: str
+    fixed: int = 0
 
     @property
     def ample(self) -> int:
@@ -121,6 +122,7 @@ def build(
         instruction=tuple(codec.encode(words)) if update is not None else edit_tokens,
         closing_text=closing_text,
         seen=codec.decode(codec.encode(body)),
+        fixed=len(head),
     )
 
 

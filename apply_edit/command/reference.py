@@ -11,9 +11,9 @@ from typing import Any
 
 import typer
 
-from apply_edit.cli import HELP, PANELS, edit_app
-from apply_edit.cli_models import models_app
-from apply_edit.cli_stats import stats_app
+from apply_edit.command.arguments import HELP, PANELS, edit_app
+from apply_edit.command.arguments_models import models_app
+from apply_edit.command.arguments_stats import stats_app
 from apply_edit.command.setting import SETTINGS, Setting
 from apply_edit.config import Settings
 

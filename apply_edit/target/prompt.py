@@ -51,6 +51,13 @@ Make the change that the <{update}> asks for in the <{code}> below.
 """,
 )
 
+CONTEXT = (
+    "- <{before}> and <{behind}> only show what stands around the <{code}>: read them, and write "
+    "nothing of them.\n"
+)
+"""A further rule, where there is context. It is shown before the code: what the model saw last it
+writes on with (docs/quality.md)."""
+
 
 @dataclass(frozen=True, slots=True)
 class Prompt:
@@ -96,12 +103,16 @@ def build(
     edit = body_of(update) if update is not None else (instruction or "").strip()
     names = _tags(body, edit, instruction or "", before, behind, sketch=update is not None)
     wording = UPDATE if update is not None else INSTRUCTION
-    head, foot = codec.chat(wording.system, wording.rules.format(**names))
+    rules = wording.rules + (CONTEXT if before or behind else "")
+    head, foot = codec.chat(wording.system, rules.format(**names))
     closing_text = f"\n</{names['answer']}>"
     code = [f"<{names['code']}>\n{body}\n</{names['code']}>\n"]
     if before or behind:
-        code.insert(0, f"<{names['before']}>\n{before}</{names['before']}>\n")
-        code.append(f"<{names['behind']}>\n{behind}</{names['behind']}>\n")
+        code = [
+            f"<{names['before']}>\n{before}</{names['before']}>\n",
+            f"<{names['behind']}>\n{behind}</{names['behind']}>\n",
+            *code,
+        ]
     parts = []
     for text in wording.order:
         parts += (

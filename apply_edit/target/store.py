@@ -89,11 +89,13 @@ class Slot:
             try:
                 held.acquire(timeout=0)
             except Timeout:
+                on_event(Stage("wait", 0, None, "passes", self.name))
                 on_event(Note(f"waiting for another run that is preparing {self.name}"))
                 while not held.is_locked:
-                    on_event(Stage("wait", 0, None, "passes", self.name))
-                    with contextlib.suppress(Timeout):
+                    try:
                         held.acquire(timeout=_POLL, poll_interval=_POLL / 2)
+                    except Timeout:  # noqa: PERF203 - how a look ends
+                        on_event(Stage("wait", 0, None, "passes", self.name))
         try:
             yield
         finally:

@@ -16,7 +16,14 @@ from apply_edit.decode.types import Finish, Proposer, Schedule, Step, Target
 from apply_edit.draft.drafter import Drafter
 from apply_edit.draft.lookup import CopyProposer
 from apply_edit.draft.model import ModelDrafter
-from apply_edit.drafting import Silent, beside_copying, check_draft, open_drafter, settled
+from apply_edit.drafting import (
+    Silent,
+    beside_copying,
+    check_draft,
+    check_drafter,
+    open_drafter,
+    settled,
+)
 from apply_edit.errors import Refusal
 from apply_edit.events import Note, OnEvent, Piece, Stage, Wrote, ignore
 from apply_edit.stream import LONGEST, TextStream, merged
@@ -125,6 +132,8 @@ class Session:
         answer = Answer(self.budget(prompt, options.max_new_tokens), Stats(draft=options.draft))
         stats = answer.stats
         check_draft(options.draft)
+        if options.k != 0:  # no length, no use for a drafter
+            check_drafter(self.backend, options.draft)
         started = perf_counter()
         deadline = None if options.timeout is None else started + options.timeout
         self.backend.frame(prompt.closing_text)
@@ -133,7 +142,7 @@ class Session:
         if isinstance(rule, Greedy):
             target = settled(self.backend, target)
         drafter = None
-        if options.k != 0:  # no length, no use for a drafter
+        if options.k != 0:
             drafter = open_drafter(self.backend, options.draft, on_event)
         stats.load_seconds = self._load_seconds + perf_counter() - started
         self._load_seconds = 0.0

@@ -14,6 +14,7 @@ from apply_edit.decode.types import Branch
 from apply_edit.errors import ModelError
 from apply_edit.target.attention import PassPlan, Side
 from apply_edit.target.cache import KeyValueCache
+from apply_edit.target.hidden import Tap
 from apply_edit.target.sample import draw, likely
 
 STEP = 256
@@ -97,6 +98,13 @@ class Engine:
         )
         self._first = 0
         self._sides: tuple[Side, ...] = ()
+        self._tap: Tap | None = None
+
+    def tap(self) -> Tap:
+        """Hidden states of the scored rows, taken from now on."""
+        if self._tap is None:
+            self._tap = Tap(self._model)
+        return self._tap
 
     @property
     def model(self) -> Any:
@@ -145,9 +153,14 @@ class Engine:
                 0
             ]
             start = first - (ids.shape[1] - kept)
+            if self._tap is not None:
+                self._tap.scored(start, start + total - first)
             return TorchScores(logits[start : start + total - first])
 
     def keep(self, rows: int, branch: int | None = None, branch_rows: int = 0) -> None:
+        if self._tap is not None:
+            side = None if branch is None else self._sides[branch]
+            self._tap.kept(self._cache.length, rows, side, branch_rows, self._first)
         self._cache.length += rows
         if branch is not None and branch_rows:
             with torch.inference_mode():
@@ -157,6 +170,8 @@ class Engine:
     def reset(self, length: int = 0) -> None:
         self._cache.length = min(self._cache.length, length)
         self._cache.forget()
+        if self._tap is not None:
+            self._tap.forget()
 
     def _plan(
         self, tokens: Sequence[int], branches: Sequence[Branch], first: int

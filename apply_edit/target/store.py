@@ -5,6 +5,7 @@ Layout below the root::
     models/NAME-HASH8/          a converted model; `complete.json` was written last
     work/NAME-HASH8/            what the run that holds the lock is making
     locks/NAME-HASH8.lock
+    heads/NAME-HASH8.safetensors    draft heads trained for these weights
 
 A folder under ``models`` appears by one rename of a finished folder, and its manifest lists every
 file with its size, so a run that was killed at any moment leaves either nothing there or all.
@@ -43,6 +44,11 @@ def cache_root() -> Path:
     base = os.environ.get("XDG_CACHE_HOME", "")
     # The XDG rules: a relative path is to be ignored.
     return (Path(base) if Path(base).is_absolute() else Path.home() / ".cache") / "apply-edit"
+
+
+def heads_path(weights_id: str) -> Path:
+    """Where the draft heads of some weights are kept."""
+    return cache_root() / "heads" / f"{weights_id}.safetensors"
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,12 +149,14 @@ def read_manifest(folder: Path, sha256: str) -> dict[str, Any] | None:
 
 @dataclass(frozen=True, slots=True)
 class Stored:
-    """What the cache holds of one model. `bytes` counts what is on disk, whole or not."""
+    """What the cache holds of one model. `bytes` counts what is on disk, whole or not; `heads`
+    says whether draft heads were trained for it."""
 
     name: str
     state: State
     bytes: int
     folder: Path
+    heads: bool = False
 
 
 def slot_of(name: str) -> Slot:
@@ -166,7 +174,7 @@ def status(name: str) -> Stored:
     slot = slot_of(name)
     size = _size(slot.folder) + _size(slot.work)
     state: State = "present" if slot.present else "partial" if size else "absent"
-    return Stored(slot.name, state, size, slot.folder)
+    return Stored(slot.name, state, size, slot.folder, heads_path(slot.id).is_file())
 
 
 def stored() -> tuple[Stored, ...]:
@@ -178,12 +186,18 @@ def stored() -> tuple[Stored, ...]:
 def remove(name: str, on_event: OnEvent = ignore) -> int:
     """Delete a model from the cache, whole or half-made; returns the bytes freed."""
     slot = slot_of(name)
+    heads = heads_path(slot.id)
     freed = _size(slot.folder) + _size(slot.work)
+    if heads.is_file():
+        freed += heads.stat().st_size
     with slot.lock(on_event), writing(slot.folder):
         # The manifest goes first: a removal cut short leaves nothing that looks whole.
         (slot.folder / MANIFEST).unlink(missing_ok=True)
         _drop(slot.folder)
         _drop(slot.work)
+        _drop(heads)
+        # What an unfinished training had collected goes, too.
+        _drop(heads.with_suffix(""))
     return freed
 
 

@@ -64,7 +64,7 @@ def train_heads(
         typer.Argument(metavar="NAME", autocompletion=complete_model, show_default=False),
     ],
     folders: Annotated[
-        list[str] | None, typer.Argument(metavar="[FOLDER...]", show_default=False)
+        list[str] | None, typer.Argument(metavar="FOLDER", show_default=False)
     ] = None,
     minutes: Annotated[
         str | None,

@@ -22,6 +22,8 @@ SELF_TRUST, MODEL_TRUST, HEADS_TRUST = 0.9, 0.6, 0.0
 """How much likelier than stated the first guesses of a drafter are taken to hold."""
 MODEL_SHARE, HEADS_SHARE = 0.25, 0.03
 """What a guess of a smaller model or of draft heads is thought to cost, in passes of the target."""
+HEADS_SIDES = 3
+"""Branches beside a chain of heads: they cost a row each, and a pass has some to spare."""
 
 
 @runtime_checkable
@@ -127,6 +129,7 @@ def beside_copying(
         trust=trust,
         k=k,
         share=share,
+        sides=HEADS_SIDES if name == HEADS else 1,
     )
     proposer: Proposer = chain
     if copy is not None:

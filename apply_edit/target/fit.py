@@ -101,6 +101,7 @@ class Fitting:
         *,
         stored: Traces | None = None,
         batch: int = BATCH,
+        passes: float = PASSES,
     ) -> None:
         held, taken = _split(traces)
         if not taken:
@@ -112,6 +113,7 @@ class Fitting:
         self._embedding, self._output = embedding, output
         self._stored = stored
         self._batch = batch
+        self._passes = passes
         counts = torch.bincount(self._data.tokens, minlength=output.shape[0]).float()
         self._vocabulary = _vocabulary(counts)
         self._place = torch.full((output.shape[0],), -1)
@@ -138,10 +140,10 @@ class Fitting:
         self, seconds: float, on_event: OnEvent = ignore, clock: Callable[[], float] = monotonic
     ) -> Fit:
         """Train for `seconds`, those of a run before that was killed included, or until every
-        position was seen `PASSES` times."""
+        position was seen as often as `passes` says, by weight."""
         self._resume()
         weight = self._data.weight
-        most = math.ceil(PASSES * float(weight.sum()) / self._batch)
+        most = math.ceil(self._passes * float(weight.sum()) / self._batch)
         last = saved = clock()
         while self.steps < most and self.spent < seconds:
             share = max(self.steps / most, self.spent / seconds)

@@ -16,6 +16,7 @@ from apply_edit.decode.types import Proposer, Schedule, Step
 from apply_edit.draft.chain import LEARNED, LONGEST, ChainProposer, Confidence
 from apply_edit.draft.combine import CombinedProposer, CombinedSchedule
 from apply_edit.draft.drafter import Drafter, Guess, guess_of
+from apply_edit.draft.heads import HeadsDrafter
 from apply_edit.draft.lookup import CopyProposer
 from apply_edit.draft.model import CHUNK, ModelDrafter, check_vocabulary
 from apply_edit.draft.self import SelfDrafter
@@ -49,6 +50,30 @@ class Clock:
         return self.now
 
 
+class Foreteller:
+    """Heads without a model: they know what another target's logits say, for `steps` tokens, and
+    only where the target's last pass left its state."""
+
+    def __init__(self, target: FakeTarget, logits: FakeTarget, steps: int) -> None:
+        self.target = target
+        self.logits = logits
+        self.steps = steps
+
+    def start(self, tokens: Sequence[int]) -> tuple[int, ...] | None:
+        ready = self.target.passes and len(self.target.committed) == len(tokens) - 1
+        return tuple(tokens[:-1]) if ready else None
+
+    def step(
+        self, state: tuple[int, ...], token: int
+    ) -> tuple[tuple[int, ...], list[tuple[int, float]]]:
+        state = (*state, token)
+        guess = guess_of(FakeScores([self.logits._logits(state)]), 0)
+        best = [(guess.token, guess.chance)]
+        if guess.second is not None:
+            best.append((guess.second, guess.second_chance))
+        return state, best
+
+
 def tokens_of(steps: Sequence[Step]) -> list[int]:
     return [token for step in steps for token in step.tokens]
 
@@ -78,6 +103,9 @@ def run(
 
 def drafter_for(kind: str, target: FakeTarget, seed: int, noise: float) -> Drafter:
     like = hashed(seed, end_weight=0.9)
+    if kind == "heads":
+        noisy = Beside(FakeTarget(like._logits), like, noise, seed)
+        return HeadsDrafter(Foreteller(target, noisy, 3))
     if kind == "self":
         return SelfDrafter(Beside(target, like, noise, seed))
     return ModelDrafter(Beside(FakeTarget(like._logits), like, noise, seed), VOCAB)
@@ -96,7 +124,7 @@ rules = st.one_of(
 
 
 @given(
-    kind=st.sampled_from(["self", "model"]),
+    kind=st.sampled_from(["self", "model", "heads"]),
     copying=st.booleans(),
     seed=st.integers(0, 500),
     noise=st.sampled_from([0.0, 0.5, 4.0]),

@@ -42,7 +42,7 @@ class HeadsAhead:
         self._base = self._count = count
         self._known = set(trained.vocabulary.tolist())
         self._met: set[int] = set()
-        self._read = 0
+        self._read: list[int] = []
 
     @property
     def steps(self) -> int:
@@ -65,12 +65,13 @@ class HeadsAhead:
 
     def _meet(self, tokens: Sequence[int]) -> None:
         """Let the guesses be among `tokens`, too: those of the prompt and the output so far."""
-        if len(tokens) < self._read:
+        if list(tokens[: len(self._read)]) != self._read:
             # Another prompt: its own tokens take the room of the last one's.
             self._met.clear()
-            self._count, self._read = self._base, 0
-        new = {*tokens[self._read :]} - self._known - self._met
-        self._read = len(tokens)
+            self._count, self._read = self._base, []
+        behind = tokens[len(self._read) :]
+        self._read.extend(behind)
+        new = {*behind} - self._known - self._met
         fresh = sorted(new)[: self._ids.numel() - self._count]
         if fresh:
             place = slice(self._count, self._count + len(fresh))

@@ -26,7 +26,7 @@ from apply_edit.target.engine import Engine
 from apply_edit.target.fit import Fit, Fitting
 from apply_edit.target.heads import save
 from apply_edit.target.hidden import positions
-from apply_edit.target.store import heads_path
+from apply_edit.target.store import heads_path, locked
 from apply_edit.target.traces import Trace, Traces
 from apply_edit.text.document import Document
 from apply_edit.text.sources import read_source
@@ -39,16 +39,16 @@ COLLECTING = 0.6
 """The share of the time in which the target writes; the rest trains."""
 PER_FILE = 4
 """Edits of one file."""
-READ = 512
+READ = 256
 """Tokens of each file that are read besides: hidden states of source text come twenty times as
-fast as those of edits, and teach most of what code looks like."""
+fast as those of edits, and keep few edits from being learnt by heart."""
 CHUNK = 256
 LONGER, MORE = 1.5, 160
 """An answer may be so many times its file's length, and so many tokens, long: a longer one only
 repeats itself."""
 MOST_POSITIONS = 250_000
 """Hidden states kept: 0.5 GB at a hidden size of 896."""
-INSIDE, COPIED, PLAIN = 1.0, 0.05, 0.5
+INSIDE, COPIED, PLAIN = 1.0, 0.05, 0.1
 """Weights of positions whose next token the target wrote itself, copied, or that are source text
 which was read: only inside edits are heads asked."""
 
@@ -85,21 +85,33 @@ def train_heads(
     """
     if not files:
         raise InputError("no-sources", "there are no source files to practise on; name a folder")
+    weights_id = backend.resolved.weights_id
+    with locked(f"heads-{weights_id}", "that trains these heads", on_event):
+        return _train(backend, files, minutes * 60.0, on_event, clock)
+
+
+def _train(
+    backend: TorchBackend,
+    files: Sequence[Path],
+    budget: float,
+    on_event: OnEvent,
+    clock: Callable[[], float],
+) -> Report:
+    """`budget` is in seconds."""
     resolved = backend.resolved
-    traces = Traces(resolved.weights_id)
     engine = backend.target(on_event)
+    traces = Traces(resolved.weights_id)
     traces.open()
-    budget = minutes * 60.0
-    collector = Collector(backend, engine, traces, clock)
-    collector.run(files, COLLECTING * budget, on_event)
+    Collector(backend, engine, traces, clock).run(files, COLLECTING * budget, on_event)
     kept = list(traces)
     edits = sum(1 for key, _ in kept if key[0] != "t")
     count = sum(trace.tokens.numel() for _, trace in kept)
     inside = sum(int((t.weight >= INSIDE).sum()) for key, t in kept if key[0] != "t")
     on_event(Note(f"{edits} edits, {count:,} positions, {inside:,} of them inside edits"))
-    table = engine.model.get_input_embeddings().weight.detach()
+    embedding = engine.model.get_input_embeddings().weight.detach().cpu()
+    output = output_table(engine, resolved.folder).cpu()
     with torch.inference_mode(False):
-        fitting = Fitting(kept, table, output_table(engine, resolved.folder), stored=traces)
+        fitting = Fitting(kept, embedding, output, stored=traces)
         fit = fitting.run(budget - COLLECTING * budget, on_event, clock)
     path = heads_path(resolved.weights_id)
     facts = {

@@ -51,6 +51,29 @@ def heads_path(weights_id: str) -> Path:
     return cache_root() / "heads" / f"{weights_id}.safetensors"
 
 
+@contextlib.contextmanager
+def locked(name: str, whose: str, on_event: OnEvent = ignore) -> Iterator[None]:
+    """Hold the lock `name`; waits for another run (`whose` says which), and says so.
+
+    The lock is the operating system's, so it ends with the process that holds it.
+    """
+    from filelock import FileLock, Timeout
+
+    path = cache_root() / "locks" / f"{name}.lock"
+    with writing(path.parent):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        held = FileLock(path)
+        try:
+            held.acquire(timeout=0)
+        except Timeout:
+            on_event(Note(f"waiting for another run {whose}"))
+            held.acquire(poll_interval=0.2)
+    try:
+        yield
+    finally:
+        held.release()
+
+
 @dataclass(frozen=True, slots=True)
 class Slot:
     """The place of one set of weights in the cache, found by name and hash."""
@@ -80,25 +103,9 @@ class Slot:
 
     @contextlib.contextmanager
     def lock(self, on_event: OnEvent = ignore) -> Iterator[None]:
-        """Hold these weights for writing; waits for another run, and says so.
-
-        The lock is the operating system's, so it ends with the process that holds it.
-        """
-        from filelock import FileLock, Timeout
-
-        path = cache_root() / "locks" / f"{self.id}.lock"
-        with writing(path.parent):
-            path.parent.mkdir(parents=True, exist_ok=True)
-            held = FileLock(path)
-            try:
-                held.acquire(timeout=0)
-            except Timeout:
-                on_event(Note(f"waiting for another run that is preparing {self.name}"))
-                held.acquire(poll_interval=0.2)
-        try:
+        """Hold these weights for writing; waits for another run, and says so."""
+        with locked(self.id, f"that is preparing {self.name}", on_event):
             yield
-        finally:
-            held.release()
 
     def clean(self, keep: str = "") -> None:
         """Drop what dead runs left in the work folder, except the file named `keep`."""

@@ -36,7 +36,7 @@ _HEADER = re.compile(
     r"(?:[ ]+[rR]?(?:\"\"\"(?s:.*?)\"\"\"|'[^\n]*'|\"[^\n]*\")[ ]*\n)?"
 )
 
-OPENED = 0.4
+OPENED = 0.6
 """The share of Python functions whose body is to be written: nearly all of such an answer is the
 model's own, and only where the model writes are draft heads asked."""
 BODIES = (

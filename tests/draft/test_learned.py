@@ -338,3 +338,39 @@ def test_vocabularies_are_compared_token_by_token() -> None:
         with pytest.raises(ModelError) as caught:
             check_vocabulary(base, other, "t", "d")
         assert caught.value.code == "vocab-mismatch"
+
+
+@pytest.mark.parametrize("sides", [0, 1, 3])
+def test_runners_up_hang_where_the_chain_is_likeliest_to_fall(sides: int) -> None:
+    class Unsure:
+        """Three guesses: the second is the least certain, the last has no runner-up."""
+
+        said = (Guess(3, 0.7, 4, 0.25), Guess(5, 0.5, 6, 0.45), Guess(7, 0.6))
+
+        def behind(self, tokens: Sequence[int]) -> int:
+            return 0
+
+        def begin(self, tokens: Sequence[int]) -> Guess:
+            self.place = 0
+            return self.said[0]
+
+        def more(self, token: int) -> Guess | None:
+            self.place += 1
+            return self.said[self.place] if self.place < len(self.said) else None
+
+        def end(self) -> None:
+            pass
+
+    def draft(cost: float) -> tuple[tuple[int, ...], set[tuple[int, tuple[int, ...]]]]:
+        schedule = AdaptiveSchedule([(1, 80.0), (8, 80.0 * cost), (64, 300.0 * cost)])
+        chain = ChainProposer(
+            Unsure(), [1, 2], schedule.cost, trust=0.0, share=0.01, sides=sides, clock=Clock(0.1)
+        )
+        made = chain.propose(8)
+        return made.tokens, {(branch.fork, branch.tokens) for branch in made.branches}
+
+    tokens, branches = draft(1.01)
+    assert tokens == (3, 5, 7)
+    assert branches == {0: set(), 1: {(1, (6,))}, 3: {(0, (4,)), (1, (6,))}}[sides]
+    # Rows that cost too much get none.
+    assert draft(3.0)[1] == set()

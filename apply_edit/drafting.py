@@ -17,10 +17,13 @@ from apply_edit.target.codec import Backend
 from apply_edit.target.prompt import Prompt
 
 MODEL = "model:"
-SELF_TRUST, MODEL_TRUST = 0.9, 0.6
+HEADS = "heads"
+SELF_TRUST, MODEL_TRUST, HEADS_TRUST = 0.9, 0.6, 0.0
 """How much likelier than stated the first guesses of a drafter are taken to hold."""
-MODEL_SHARE = 0.25
-"""What a guess of a smaller model is thought to cost, in passes of the target."""
+MODEL_SHARE, HEADS_SHARE = 0.25, 0.03
+"""What a guess of a smaller model or of draft heads is thought to cost, in passes of the target."""
+HEADS_SIDES = 3
+"""Branches beside a chain of heads: they cost a row each, and a pass has some to spare."""
 
 
 @runtime_checkable
@@ -28,6 +31,10 @@ class Drafting(Protocol):
     """A backend that has drafters beside its target."""
 
     def drafter(self, name: str, on_event: OnEvent) -> Drafter | None: ...
+
+    def check_drafter(self, name: str) -> None:
+        """Raise for a drafter that can be told to be missing before any weights are loaded."""
+        ...
 
 
 @runtime_checkable
@@ -52,12 +59,26 @@ class Silent:
 
 def check_draft(name: str) -> None:
     """Raises `UsageError` ``unknown-draft`` for a proposer that does not exist."""
-    if name in ("auto", "copy", "none", "self") or (name.startswith(MODEL) and name != MODEL):
+    if name in ("auto", "copy", "none", "self", HEADS) or (
+        name.startswith(MODEL) and name != MODEL
+    ):
         return
     raise UsageError(
         "unknown-draft",
-        f"there is no draft {name!r}; use auto, copy, self, none or model:NAME",
+        f"there is no draft {name!r}; use auto, copy, self, heads, none or model:NAME",
     )
+
+
+def check_drafter(backend: Backend, name: str) -> None:
+    """Refuse, before weights are loaded, a draft that this backend lacks.
+
+    Raises `UsageError` ``no-draft-model`` and `ModelError` ``no-heads``.
+    """
+    if isinstance(backend, Drafting):
+        backend.check_drafter(name)
+    elif name == HEADS or name.startswith(MODEL):
+        what = "draft heads" if name == HEADS else "a draft model"
+        raise UsageError("no-draft-model", f"{backend.name} runs without {what}; use --draft copy")
 
 
 def settled(backend: Backend, target: Target) -> Target:
@@ -71,18 +92,14 @@ def open_drafter(backend: Backend, name: str, on_event: OnEvent) -> Drafter | No
     """The drafter that `name` asks for beside copying; None where it asks for none, or for
     ``self`` or ``auto`` on a machine or model that has none.
 
-    Raises `UsageError` ``no-draft-model`` where the backend cannot have another model beside it,
-    and what loading one raises.
+    Raises what `check_drafter` raises, and what loading a drafter raises.
     """
     wanted = "self" if name == "auto" else name
     if wanted in ("copy", "none"):
         return None
+    check_drafter(backend, wanted)
     if not isinstance(backend, Drafting):
-        if wanted == "self":
-            return None
-        raise UsageError(
-            "no-draft-model", f"{backend.name} runs without a draft model; use --draft copy"
-        )
+        return None
     return backend.drafter(wanted, on_event)
 
 
@@ -99,7 +116,11 @@ def beside_copying(
 
     `k` fixes the length of all drafts.
     """
-    trust, share = (MODEL_TRUST, MODEL_SHARE) if name.startswith(MODEL) else (SELF_TRUST, SHARE)
+    trust, share = SELF_TRUST, SHARE
+    if name.startswith(MODEL):
+        trust, share = MODEL_TRUST, MODEL_SHARE
+    elif name == HEADS:
+        trust, share = HEADS_TRUST, HEADS_SHARE
     chain = ChainProposer(
         drafter,
         prompt.tokens,
@@ -108,6 +129,7 @@ def beside_copying(
         trust=trust,
         k=k,
         share=share,
+        sides=HEADS_SIDES if name == HEADS else 1,
     )
     proposer: Proposer = chain
     if copy is not None:

@@ -8,7 +8,9 @@ from typing import Literal
 
 from apply_edit.decode.types import Source, Step
 
-StageName = Literal["wait", "download", "verify", "convert", "load", "calibrate", "prefill"]
+StageName = Literal[
+    "wait", "download", "verify", "convert", "load", "calibrate", "prefill", "practise", "train"
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,7 +24,7 @@ class Stage:
     name: StageName
     done: float
     total: float | None
-    unit: Literal["bytes", "tokens", "tensors", "passes"]
+    unit: Literal["bytes", "tokens", "tensors", "passes", "%"]
     label: str = ""
 
 

@@ -18,7 +18,14 @@ from apply_edit.decode.types import Proposer, Schedule, Step, Target
 from apply_edit.draft.drafter import Drafter
 from apply_edit.draft.lookup import CopyProposer
 from apply_edit.draft.model import ModelDrafter
-from apply_edit.drafting import Silent, beside_copying, check_draft, open_drafter, settled
+from apply_edit.drafting import (
+    Silent,
+    beside_copying,
+    check_draft,
+    check_drafter,
+    open_drafter,
+    settled,
+)
 from apply_edit.events import OnEvent, Stage, ignore
 from apply_edit.options import Options
 from apply_edit.target.codec import Backend, Slotted
@@ -136,6 +143,8 @@ class Session:
         """
         budget = self.budget(prompt, options.max_new_tokens)
         check_draft(options.draft)
+        if options.k != 0:  # no length, no use for a drafter
+            check_drafter(self.backend, options.draft)
         writing = Writing(
             prompt,
             options,
@@ -182,7 +191,7 @@ class Session:
             target = settled(self.backend, target)
             if isinstance(target, MarginTarget):
                 target.shared = writing.share is not None
-        if options.k == 0:  # no length, no use for a drafter
+        if options.k == 0:
             return target, None
         return target, open_drafter(self.backend, options.draft, on_event)
 

@@ -4,13 +4,13 @@
   python scripts/decoders.py CASES.jsonl --limit 4 --decoders plain,copy,self+copy
   python scripts/decoders.py CASES.jsonl --draft-model qwen2.5-coder-0.5b --json
 
-Decoders: plain (one token a pass), copy, model and self (that draft alone), model+copy and
-self+copy (copying where it hits, the draft inside edits). Each case runs through all of them in
-turn, in one process, after a warm-up; times exclude loading. "edit ms" is the time per token
-between the first token that leaves the original and the last before it is joined again, by the
-alignment of the output with the original, so it is the same tokens for every decoder. Outputs are
-compared with those of the first decoder; "x copy" is the ratio to copying alone, above 1 where a
-decoder loses.
+Decoders: plain (one token a pass), copy, model, self and heads (that draft alone), model+copy,
+self+copy and heads+copy (copying where it hits, the draft inside edits). Each case runs through
+all of them in turn, in one process, after a warm-up; times exclude loading. "edit ms" is the time
+per token between the first token that leaves the original and the last before it is joined again,
+by the alignment of the output with the original, so it is the same tokens for every decoder; "edit
+t/p" is how many of these tokens a pass brought. Outputs are compared with those of the first
+decoder; "x copy" is the ratio to copying alone, above 1 where a decoder loses.
 """
 
 from __future__ import annotations
@@ -35,14 +35,16 @@ from apply_edit.target.prompt import Prompt
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 from bench import Case, Ours, cases
 
-DECODERS = ("plain", "copy", "model", "self", "model+copy", "self+copy", "auto")
+DRAFTS = ("model", "self", "heads")
+DECODERS = ("plain", "copy", *DRAFTS, *(f"{draft}+copy" for draft in DRAFTS))
 NEAR = 3
 """Original tokens between two changes that still count as inside the edit."""
 
 
 @dataclass
 class Row:
-    """One decoder on one case. Times are seconds; `edit` is milliseconds per token in edits."""
+    """One decoder on one case. Times are seconds; `edit_ms` is milliseconds per token in edits,
+    `edit_passes` the passes they took."""
 
     decoder: str
     case: str
@@ -52,6 +54,7 @@ class Row:
     passes: int
     edit_tokens: int
     edit_ms: float
+    edit_passes: float
     same: bool
 
 
@@ -71,10 +74,10 @@ class Decoders:
             "plain": "none",
             "model": f"model:{self.draft_model}",
         }.get(name, name)
-        self.session.alone = name in ("model", "self") and not copying
+        self.session.alone = name in DRAFTS and not copying
         session = self.editor.session
         session.forget()
-        if draft.startswith("model:") or draft == "self":
+        if name in DRAFTS:
             drafter = self.editor.backend.drafter(draft, lambda event: None)  # type: ignore[attr-defined]
             if drafter is None:
                 raise SystemExit(f"{draft}: no such draft on this machine")
@@ -117,19 +120,20 @@ def edited(original: Sequence[int], output: Sequence[int]) -> list[tuple[int, in
     return spans
 
 
-def inside(steps: Sequence[Step], spans: Sequence[tuple[int, int]]) -> tuple[int, float]:
-    """Tokens inside the spans and the seconds they took: each pass's time is shared by its tokens
-    inside and outside, but a rejected copy before an edit is the edit's doing as much as the
+def inside(steps: Sequence[Step], spans: Sequence[tuple[int, int]]) -> tuple[int, float, float]:
+    """Tokens inside the spans, the seconds and the passes they took: each pass is shared by its
+    tokens inside and outside, but a rejected copy before an edit is the edit's doing as much as the
     copy's, so a pass counts by its output alone."""
-    tokens, seconds, place = 0, 0.0, 0
+    tokens, seconds, passes, place = 0, 0.0, 0.0, 0
     for step in steps:
         stop = place + len(step.tokens)
         held = sum(max(0, min(stop, b) - max(place, a)) for a, b in spans)
         if held:
             tokens += held
+            passes += held / (stop - place)
             seconds += (step.seconds + step.draft_seconds) * held / (stop - place)
         place = stop
-    return tokens, seconds
+    return tokens, seconds, passes
 
 
 def measure(
@@ -146,7 +150,7 @@ def measure(
             if first is None:
                 first = answer.tokens
             spans = edited(prompt.reference, answer.tokens)
-            count, inner = inside(answer.steps, spans)
+            count, inner, passes = inside(answer.steps, spans)
             yield Row(
                 decoder,
                 case.name,
@@ -156,6 +160,7 @@ def measure(
                 answer.stats.passes,
                 count,
                 inner / count * 1000.0 if count else 0.0,
+                passes,
                 answer.tokens == first,
             )
 
@@ -165,7 +170,8 @@ def show(rows: Sequence[Row], decoders: Sequence[str]) -> None:
     copy = {row.case: row.seconds for row in rows if row.decoder == "copy"}
     head = f"{'case':<24} {'decoder':<11} {'seconds':>8} {'x copy':>7} {'prefill':>8}"
     print(
-        f"{head} {'tokens':>7} {'passes':>7} {'tok/pass':>8} {'edit tok':>8} {'edit ms':>8}  same"
+        f"{head} {'tokens':>7} {'passes':>7} {'tok/pass':>8} {'edit tok':>8} {'edit t/p':>8} "
+        f"{'edit ms':>8}  same"
     )
     for name in names:
         for row in rows:
@@ -186,6 +192,7 @@ def show(rows: Sequence[Row], decoders: Sequence[str]) -> None:
             passes,
             count,
             inner / count if count else 0.0,
+            sum(r.edit_passes for r in mine),
             all(r.same for r in mine),
         )
         print(_line(total, sum(copy[r.case] for r in mine) if copy else None))
@@ -200,7 +207,9 @@ def _line(row: Row, copy: float | None) -> str:
     return (
         f"{row.case[:24]:<24} {row.decoder:<11} {row.seconds:>8.2f} {ratio:>7} {row.prefill:>8.2f} "
         f"{row.tokens:>7} {row.passes:>7} {row.tokens / max(row.passes, 1):>8.2f} "
-        f"{row.edit_tokens:>8} {row.edit_ms:>8.1f}  {'yes' if row.same else 'NO'}"
+        f"{row.edit_tokens:>8} "
+        f"{row.edit_tokens / max(row.edit_passes, 1e-9):>8.2f} {row.edit_ms:>8.1f}  "
+        f"{'yes' if row.same else 'NO'}"
     )
 
 

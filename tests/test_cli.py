@@ -62,7 +62,8 @@ def test_version_help_and_completion(command: Command) -> None:
     [
         ("apply-edit --inst", 1, {"--instruction", "--instruction-file", "--install-completion"}),
         ("apply-edit mod", 1, {"models"}),
-        ("apply-edit models ", 2, {"pull", "rm"}),
+        ("apply-edit models ", 2, {"pull", "rm", "train-heads"}),
+        ("apply-edit models train-heads smol", 3, {"smollm2-135m"}),
         ("apply-edit models pull smol", 3, {"smollm2-135m"}),
         ("apply-edit f.py --color a", 3, {"auto", "always"}),
         ("apply-edit f.py --allow e", 3, {"empty", "elided"}),
@@ -128,6 +129,12 @@ def test_quick_answers_import_nothing_slow(command: Command, args: list[str]) ->
         (["models", "pull"], "usage", "NAME"),
         (["models", "pull", "qwen2.5"], "unknown-model", "qwen2.5"),
         (["models", "rm", "nothing"], "unknown-model", "nothing"),
+        (["models", "train-heads"], "usage", "NAME"),
+        (["models", "train-heads", "x", "--minutes", "0"], "bad-value", "--minutes"),
+        (["models", "train-heads", "x", "--minutes", "soon"], "bad-value", "--minutes"),
+        (["models", "train-heads", "x", "no/such"], "not-found", "no/such"),
+        (["models", "train-heads", "qwen2.5"], "unknown-model", "qwen2.5"),
+        (["f.py", "-i", "x", "-m", "replay:g.py", "--draft", "heads"], "no-draft-model", "heads"),
     ],
 )
 def test_usage_errors_are_one_line(command: Command, args: list[str], code: str, said: str) -> None:
@@ -580,6 +587,30 @@ def test_models_are_listed(command: Command) -> None:
 def test_models_are_removed(command: Command) -> None:
     done = command("models", "rm", "smollm2-135m")
     assert (done.code, done.err) == (0, "apply-edit: smollm2-135m was not in the cache\n")
+
+
+def test_heads_are_listed_and_removed_with_their_model(command: Command) -> None:
+    answer = json.loads(command("models", "--json").out)
+    assert {one["heads"] for one in answer["models"]} == {False}
+    heads = Path(answer["cache"]) / "heads"
+    heads.mkdir(parents=True)
+    kept = Path(next(o["folder"] for o in answer["models"] if o["name"] == "smollm2-135m")).name
+    (heads / f"{kept}.safetensors").write_bytes(b"x" * 2_000_000)
+    (heads / kept).mkdir()
+    (heads / kept / "half.safetensors").write_bytes(b"x")
+    answer = json.loads(command("models", "--json").out)
+    assert [one["name"] for one in answer["models"] if one["heads"]] == ["smollm2-135m"]
+    assert command("models").out.decode().count("has draft heads") == 1
+    done = command("models", "rm", "smollm2-135m")
+    assert done.err == "apply-edit: removed smollm2-135m, 2 MB freed\n"
+    assert list(heads.iterdir()) == []
+
+
+def test_there_must_be_files_to_train_on(command: Command) -> None:
+    (command.folder / "none").mkdir()
+    done = command("models", "train-heads", "smollm2-135m", "none")
+    assert (done.code, done.out) == (2, b"")
+    one_error(done.err, "no-sources")
 
 
 def test_models_cannot_be_pulled_offline(command: Command) -> None:

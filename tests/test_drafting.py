@@ -21,12 +21,12 @@ BEFORE = b"def area(a, b):\n    return a * b\n\n\ndef side(a):\n    return a\n"
 AFTER = BEFORE.replace(b"a * b", b"round(a * b, 2)")
 
 
-@pytest.mark.parametrize("name", ["auto", "copy", "none", "self", "model:small"])
+@pytest.mark.parametrize("name", ["auto", "copy", "none", "self", "heads", "model:small"])
 def test_drafts_there_are(name: str) -> None:
     check_draft(name)
 
 
-@pytest.mark.parametrize("name", ["", "model:", "copying", "self:x", "MODEL:x"])
+@pytest.mark.parametrize("name", ["", "model:", "copying", "self:x", "MODEL:x", "heads:x"])
 def test_drafts_there_are_not(name: str) -> None:
     with pytest.raises(ApplyEditError) as caught:
         check_draft(name)
@@ -37,6 +37,9 @@ class Beside(ReplayBackend):
     """A replay that has a drafter: the same text, read in the target's place."""
 
     drafts = 0
+
+    def check_drafter(self, name: str) -> None:
+        pass
 
     def target(self, on_event: OnEvent) -> ReplayTarget:
         if not hasattr(self, "engine"):
@@ -95,9 +98,10 @@ def test_a_backend_without_drafters_copies(replay: Path) -> None:
     assert open_drafter(backend, "self", ignore) is None
     result = Editor(backend).edit(BEFORE, Request(instruction="x"), Options(draft="auto"))
     assert result.output == AFTER
-    with pytest.raises(ApplyEditError) as caught:
-        open_drafter(backend, "model:small", ignore)
-    assert caught.value.code == "no-draft-model"
+    for name in ("model:small", "heads"):
+        with pytest.raises(ApplyEditError) as caught:
+            open_drafter(backend, name, ignore)
+        assert caught.value.code == "no-draft-model"
 
 
 class Uncertain(ReplayBackend):

@@ -231,8 +231,8 @@ def edit(
             "--draft",
             metavar="DRAFT",
             autocompletion=complete_draft,
-            help="where drafts come from: auto, copy, self, model:NAME or none; changes speed, "
-            "never output [copy]",
+            help="where drafts come from: auto, copy, self, heads, model:NAME or none; changes "
+            "speed, never output [copy]",
         ),
     ] = None,
     k: Annotated[

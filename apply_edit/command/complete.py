@@ -30,7 +30,7 @@ def complete_model(incomplete: str) -> list[str]:
     return [name for name in (*CATALOG, "replay:") if name.startswith(incomplete)]
 
 
-complete_draft = one_of("auto", "copy", "self", "model:", "none")
+complete_draft = one_of("auto", "copy", "self", "heads", "model:", "none")
 
 
 def complete_code(incomplete: str) -> list[str]:

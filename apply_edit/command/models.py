@@ -1,4 +1,4 @@
-"""`apply-edit models`: which models there are, fetching one, removing one."""
+"""`apply-edit models`: which models there are, fetching, removing, training heads for one."""
 
 from __future__ import annotations
 
@@ -21,12 +21,15 @@ SCHEMA = 1
 
 @dataclass(frozen=True, slots=True)
 class ModelsOrder:
-    """What to do: ``list``, ``pull`` or ``rm``; `names` are the models."""
+    """What to do: ``list``, ``pull``, ``rm`` or ``train-heads``; `names` are the models,
+    `folders` where source files are, `minutes` how long the training may take, as it was said."""
 
     action: str
     names: tuple[str, ...] = ()
     json: bool = False
     flags: tuple[tuple[str, object], ...] = ()
+    folders: tuple[str, ...] = ()
+    minutes: str | None = None
 
 
 def models(order: ModelsOrder, streams: Streams) -> int:
@@ -41,6 +44,10 @@ def models(order: ModelsOrder, streams: Streams) -> int:
     for model in order.names:
         if order.action == "pull":
             _pull(model, settings, streams, voice)
+        elif order.action == "train-heads":
+            from apply_edit.command.train import train
+
+            train(order, settings, streams, voice)
         else:
             freed = remove(model)
             voice.note(
@@ -104,6 +111,7 @@ def _as_dict(row: Stored) -> dict[str, object]:
         "download_bytes": known.size if known else None,
         "disk_bytes": known.disk if known else row.bytes,
         "state": row.state,
+        "heads": row.heads,
         "bytes": row.bytes,
         "folder": name(str(row.folder)),
         "note": known.note if known else None,

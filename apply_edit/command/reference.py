@@ -23,7 +23,7 @@ This page is made from the command by `python -m apply_edit.command.reference > 
 
 ```
 apply-edit FILE... (-i TEXT | --instruction-file PATH | -u PATH) [OPTIONS]
-apply-edit models [pull NAME... | rm NAME...]
+apply-edit models [pull NAME... | rm NAME... | train-heads NAME [FOLDER...]]
 apply-edit stats [OPTIONS]
 ```
 """
@@ -84,7 +84,7 @@ One object on standard output, also when the edit fails. With several FILEs, the
 
 `apply-edit models --json` has `schema`, `cache`, `default` and `models`, a list of objects with
 `name`, `title`, `licence`, `download_bytes`, `disk_bytes`, `state` (`present`, `partial` or
-`absent`), `bytes` (on disk now), `folder` and `note`. `apply-edit stats --json` has `schema`,
+`absent`), `bytes` (on disk now), `heads` (whether draft heads were trained), `folder` and `note`. `apply-edit stats --json` has `schema`,
 `version`, `runs`, `skipped` (lines of the history that could not be read), `by` and `groups`, whose
 objects have a field for each name in `by`, `runs`, `refused`, and for the runs that came out
 `acceptance`, `tokens_per_pass`, `first_run_seconds` and `last_token_seconds` (each with `p50` and
@@ -155,15 +155,22 @@ def _stats_help() -> list[str]:
     return [head, *(_row(param, context) for param in options)]
 
 
+def _usage(param: Any) -> str:
+    """An option or argument as a usage line names it."""
+    if param.param_type_name == "option":
+        return f"[{param.opts[0]}]"
+    return str(param.metavar) if param.required else f"[{param.metavar}...]"
+
+
 def _models_help() -> list[str]:
     group: Any = typer.main.get_command(models_app)
     context = group.make_context("apply-edit models", [], resilient_parsing=True)
     lines = [f"apply-edit models [--json]   {' '.join((group.help or '').split())}\n"]
     for name in group.list_commands(context):
         action = group.get_command(context, name)
-        names = [param.opts[0] for param in action.params if param.param_type_name == "option"]
-        usage = " ".join(f"[{flag}]" for flag in names)
-        lines.append(f"apply-edit models {name} NAME... {usage}\n    {action.help}\n")
+        usage = " ".join(_usage(param) for param in action.params)
+        text = "\n".join(f"    {line}" for line in (action.help or "").splitlines() if line)
+        lines.append(f"apply-edit models {name} {usage}\n{text}\n")
     return lines
 
 

@@ -92,8 +92,8 @@ def _check_values(settings: Settings) -> None:
         (
             "draft",
             settings.draft,
-            r"auto|copy|self|none|model:.+",
-            "auto, copy, self, model:NAME or none",
+            r"auto|copy|self|heads|none|model:.+",
+            "auto, copy, self, heads, model:NAME or none",
         ),
     ):
         if not re.fullmatch(pattern, value):

@@ -68,7 +68,8 @@ class ChainProposer:
     """Drafts what `drafter` writes behind `prompt` and the output.
 
     `cost(rows)` is a pass of the target in milliseconds. `k` fixes the chain's length; a guess is
-    thought to cost `share` passes of the target until it was measured. `clock` counts seconds.
+    thought to cost `share` passes of the target until it was measured. At most `sides` branches
+    hang from the chain. `clock` counts seconds.
     """
 
     def __init__(
@@ -81,6 +82,7 @@ class ChainProposer:
         trust: float = 0.5,
         k: int | None = None,
         share: float = SHARE,
+        sides: int = 1,
         clock: Callable[[], float] = perf_counter,
     ) -> None:
         self._drafter = drafter
@@ -88,6 +90,7 @@ class ChainProposer:
         self._cost = cost
         self._forbidden = frozenset(forbidden)
         self._k = k
+        self._sides = sides
         self._clock = clock
         self._confidence = Confidence(trust)
         self._asked: list[Guess] = []
@@ -191,21 +194,18 @@ class ChainProposer:
         return tokens[: min(most, len(chances))], gain
 
     def _branches(self, reach: Sequence[float]) -> tuple[Branch, ...]:
-        """The runner-up where the chain is likeliest to fall, if its row pays."""
-        best: tuple[float, int] | None = None
+        """The runners-up where the chain is likeliest to fall, as far as their rows pay."""
+        found: list[tuple[float, Branch]] = []
         alive = 1.0
         for place, (guess, still) in enumerate(zip(self._asked, reach, strict=False)):
             left = 1.0 - guess.chance
             if guess.second is not None and guess.second not in self._forbidden and left > 0.0:
                 worth = (alive - still) * min(1.0, guess.second_chance / left)
-                if best is None or worth > best[0]:
-                    best = worth, place
+                found.append((worth, Branch(place, (guess.second,))))
             alive = still
-        price = self._price(1.0 + sum(reach), len(reach))
-        if best is None or best[0] < price + SIDE:
-            return ()
-        second = self._asked[best[1]].second
-        return () if second is None else (Branch(best[1], (second,)),)
+        price = self._price(1.0 + sum(reach), len(reach)) + SIDE
+        found.sort(key=lambda one: -one[0])
+        return tuple(branch for worth, branch in found[: self._sides] if worth >= price)
 
     def _timed(
         self, ask: Callable[[], Guess | None], tokens: Sequence[int] | None = None

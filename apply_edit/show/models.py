@@ -49,6 +49,8 @@ def _row(row: Stored, default: str) -> tuple[str, str, str, str, str, str]:
     note = known.note if known else "converted from a GGUF file"
     if row.name == default:
         note = note if note.startswith("the default") else f"the default; {note}"
+    if row.heads:
+        note = f"{note}; has draft heads"
     download = _size(known.size) if known else "-"
     disk = _size(row.bytes or (known.disk if known else 0))
     licence = known.licence if known else "?"

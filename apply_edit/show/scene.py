@@ -26,6 +26,8 @@ DOING = {
     "load": "loading",
     "calibrate": "measuring this machine once:",
     "prefill": "reading the file",
+    "practise": "writing edits to learn from",
+    "train": "training the heads",
 }
 
 

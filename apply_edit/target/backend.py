@@ -105,10 +105,12 @@ class TorchBackend:
         return self._engine
 
     def drafter(self, name: str, on_event: OnEvent) -> Drafter | None:
-        """What drafts for the target: ``self`` (its weights in 4 bits) or ``model:NAME``.
+        """What drafts for the target: ``self`` (its weights in 4 bits), ``heads`` that were
+        trained for it, or ``model:NAME``.
 
         None where this machine or model has no such thing. Loaded at the first call and kept.
-        Raises `ModelError` ``vocab-mismatch`` and those of loading a model.
+        Raises `ModelError` ``no-heads``, ``bad-heads``, ``vocab-mismatch`` and those of loading a
+        model.
         """
         if name not in self._drafters:
             from apply_edit.target import drafting
@@ -117,6 +119,9 @@ class TorchBackend:
             if kind == "self":
                 engine = self.target(on_event)
                 self._drafters[name] = drafting.self_drafter(engine, self._resolved, on_event)
+            elif kind == "heads":
+                engine = self.target(on_event)
+                self._drafters[name] = drafting.heads_drafter(engine, self._resolved, on_event)
             else:
                 self._drafters[name] = drafting.model_drafter(
                     model,
@@ -154,6 +159,13 @@ class TorchBackend:
     def together(self, wanted: Sequence[Rows]) -> Sequence[Scores | None]:
         """See `Slotted`."""
         return self.target(ignore).together(wanted)
+
+    def check_drafter(self, name: str) -> None:
+        """Raises `ModelError` ``no-heads`` where draft heads are wanted and were not trained."""
+        if name == "heads":
+            from apply_edit.target.heads import check_trained
+
+            check_trained(self.name, self._resolved.weights_id)
 
     def facts(self) -> dict[str, str | int]:
         return {

@@ -1,4 +1,4 @@
-"""Drafters for a loaded target: its own weights in 4 bits, or a smaller model."""
+"""Drafters for a loaded target: its own weights in 4 bits, trained heads, or a smaller model."""
 
 from __future__ import annotations
 
@@ -6,10 +6,13 @@ from pathlib import Path
 
 import torch
 
+from apply_edit.draft.heads import HeadsDrafter
 from apply_edit.draft.model import ModelDrafter, check_vocabulary
 from apply_edit.draft.self import SelfDrafter
 from apply_edit.events import Note, OnEvent
+from apply_edit.target.ahead import HeadsAhead, output_table
 from apply_edit.target.engine import Engine
+from apply_edit.target.heads import Shape, check_trained, load
 from apply_edit.target.load import Resolved
 from apply_edit.target.rounded import lean
 from apply_edit.target.store import cache_root
@@ -23,6 +26,19 @@ def self_drafter(engine: Engine, resolved: Resolved, on_event: OnEvent) -> SelfD
         on_event(Note("no weights in 4 bits on this machine or for this model: copying alone"))
         return None
     return SelfDrafter(narrow)
+
+
+def heads_drafter(engine: Engine, resolved: Resolved, on_event: OnEvent) -> HeadsDrafter:
+    """The heads that were trained for the target.
+
+    Raises `ModelError` ``no-heads`` and ``bad-heads``.
+    """
+    path = check_trained(resolved.name, resolved.weights_id)
+    table = output_table(engine, resolved.folder)
+    shape = Shape(table.shape[1], table.shape[0])
+    trained = load(path, resolved.name, resolved.weights_id, shape)
+    on_event(Note(f"draft heads from {path.name}: {path.stat().st_size / 1e6:.0f} MB more"))
+    return HeadsDrafter(HeadsAhead(engine, trained, table))
 
 
 def model_drafter(

@@ -16,6 +16,7 @@ from apply_edit.decode.types import Branch
 from apply_edit.errors import ModelError
 from apply_edit.target.attention import Filled, PassPlan, Side
 from apply_edit.target.cache import KeyValueCache
+from apply_edit.target.hidden import Tap
 from apply_edit.target.sample import draw, likely
 
 STEP = 256
@@ -105,7 +106,15 @@ class Engine:
             device=device,
             capacity=capacity,
         )
+        self._first = 0
         self._sides: tuple[Side, ...] = ()
+        self._tap: Tap | None = None
+
+    def tap(self) -> Tap:
+        """Hidden states of the scored rows, taken from now on."""
+        if self._tap is None:
+            self._tap = Tap(self._model)
+        return self._tap
 
     @property
     def model(self) -> Any:
@@ -181,7 +190,7 @@ class Engine:
                 positions += [positions[-1]] * missing
             inputs = self._inputs(ids, positions, plan)
             if asked:
-                scores = self._scores(inputs, asked, len(ids))
+                scores, seen = self._scores(inputs, asked, len(ids))
             else:
                 with suppress(Filled):
                     self._decoder(**inputs, last=self._layers - 1)
@@ -194,11 +203,15 @@ class Engine:
                 continue
             count = one.stop - one.offset - rows.first
             result.append(TorchScores(scores[done : done + count]))
+            tap = rows.target._tap if isinstance(rows.target, Engine) else None
+            if tap is not None:
+                tap.scored(seen + done, seen + done + count)
             done += count
         return result
 
-    def _scores(self, inputs: dict[str, Any], asked: list[int], total: int) -> Tensor:
-        """Logits [asked, vocab] of the rows `asked`, which ascend, of a pass of `total` rows.
+    def _scores(self, inputs: dict[str, Any], asked: list[int], total: int) -> tuple[Tensor, int]:
+        """Logits [asked, vocab] of the rows `asked`, which ascend, of a pass of `total` rows; and
+        which row of those that the output layer saw is the first of them.
 
         The output layer sees as few rows as the caller asked for, but never so few that its
         kernel would round differently.
@@ -207,13 +220,16 @@ class Engine:
         if total - asked[0] <= max(least, len(asked)):
             start = min(asked[0], total - least)
             logits = self._model(**inputs, logits_to_keep=total - start).logits[0]
-            return logits[asked[0] - start :][: len(asked)]
+            return logits[asked[0] - start :][: len(asked)], asked[0] - start
         kept = asked + [asked[-1]] * (least - len(asked))
         picked = torch.tensor(kept, device=self._shape[4])
         logits = self._model(**inputs, logits_to_keep=picked).logits[0]
-        return logits[: len(asked)]
+        return logits[: len(asked)], 0
 
     def keep(self, rows: int, branch: int | None = None, branch_rows: int = 0) -> None:
+        if self._tap is not None:
+            side = None if branch is None else self._sides[branch]
+            self._tap.kept(self._cache.length, rows, side, branch_rows, self._first)
         self._cache.length += rows
         if branch is not None and branch_rows:
             with torch.inference_mode():
@@ -223,11 +239,13 @@ class Engine:
     def reset(self, length: int = 0) -> None:
         self._cache.length = min(self._cache.length, length)
         self._cache.forget()
+        if self._tap is not None:
+            self._tap.forget()
 
     def _plan(self, rows: Rows, ids: list[int], positions: list[int]) -> PassPlan:
         """Put this engine's part of a pass behind `ids` and `positions`; the plan for it."""
         past, offset, main = self._cache.length, len(ids), len(rows.tokens)
-        first = rows.first or 0
+        first = self._first = rows.first or 0
         ids += rows.tokens
         positions += range(past, past + main)
         sides = []

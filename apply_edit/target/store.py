@@ -5,6 +5,7 @@ Layout below the root::
     models/NAME-HASH8/          a converted model; `complete.json` was written last
     work/NAME-HASH8/            what the run that holds the lock is making
     locks/NAME-HASH8.lock
+    heads/NAME-HASH8.safetensors    draft heads trained for these weights
 
 A folder under ``models`` appears by one rename of a finished folder, and its manifest lists every
 file with its size, so a run that was killed at any moment leaves either nothing there or all.
@@ -47,6 +48,39 @@ def cache_root() -> Path:
     return (Path(base) if Path(base).is_absolute() else Path.home() / ".cache") / "apply-edit"
 
 
+def heads_path(weights_id: str) -> Path:
+    """Where the draft heads of some weights are kept."""
+    return cache_root() / "heads" / f"{weights_id}.safetensors"
+
+
+@contextlib.contextmanager
+def locked(name: str, label: str, whose: str, on_event: OnEvent = ignore) -> Iterator[None]:
+    """Hold the lock `name`; waits for another run (`whose` says which), and says so.
+
+    The lock is the operating system's, so it ends with the process that holds it.
+    """
+    from filelock import FileLock, Timeout
+
+    path = cache_root() / "locks" / f"{name}.lock"
+    with writing(path.parent):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        held = FileLock(path)
+        try:
+            held.acquire(timeout=0)
+        except Timeout:
+            on_event(Stage("wait", 0, None, "passes", label))
+            on_event(Note(f"waiting for another run {whose}"))
+            while not held.is_locked:
+                try:
+                    held.acquire(timeout=_POLL, poll_interval=_POLL / 2)
+                except Timeout:  # noqa: PERF203 - how a look ends
+                    on_event(Stage("wait", 0, None, "passes", label))
+    try:
+        yield
+    finally:
+        held.release()
+
+
 @dataclass(frozen=True, slots=True)
 class Slot:
     """The place of one set of weights in the cache, found by name and hash."""
@@ -76,30 +110,9 @@ class Slot:
 
     @contextlib.contextmanager
     def lock(self, on_event: OnEvent = ignore) -> Iterator[None]:
-        """Hold these weights for writing; waits for another run, and says so.
-
-        The lock is the operating system's, so it ends with the process that holds it.
-        """
-        from filelock import FileLock, Timeout
-
-        path = cache_root() / "locks" / f"{self.id}.lock"
-        with writing(path.parent):
-            path.parent.mkdir(parents=True, exist_ok=True)
-            held = FileLock(path)
-            try:
-                held.acquire(timeout=0)
-            except Timeout:
-                on_event(Stage("wait", 0, None, "passes", self.name))
-                on_event(Note(f"waiting for another run that is preparing {self.name}"))
-                while not held.is_locked:
-                    try:
-                        held.acquire(timeout=_POLL, poll_interval=_POLL / 2)
-                    except Timeout:  # noqa: PERF203 - how a look ends
-                        on_event(Stage("wait", 0, None, "passes", self.name))
-        try:
+        """Hold these weights for writing; waits for another run, and says so."""
+        with locked(self.id, self.name, f"that is preparing {self.name}", on_event):
             yield
-        finally:
-            held.release()
 
     def clean(self, keep: str = "") -> None:
         """Drop what dead runs left in the work folder, except the file named `keep`."""
@@ -150,12 +163,14 @@ def read_manifest(folder: Path, sha256: str) -> dict[str, Any] | None:
 
 @dataclass(frozen=True, slots=True)
 class Stored:
-    """What the cache holds of one model. `bytes` counts what is on disk, whole or not."""
+    """What the cache holds of one model. `bytes` counts what is on disk, whole or not; `heads`
+    says whether draft heads were trained for it."""
 
     name: str
     state: State
     bytes: int
     folder: Path
+    heads: bool = False
 
 
 def slot_of(name: str) -> Slot:
@@ -173,7 +188,7 @@ def status(name: str) -> Stored:
     slot = slot_of(name)
     size = _size(slot.folder) + _size(slot.work)
     state: State = "present" if slot.present else "partial" if size else "absent"
-    return Stored(slot.name, state, size, slot.folder)
+    return Stored(slot.name, state, size, slot.folder, heads_path(slot.id).is_file())
 
 
 def stored() -> tuple[Stored, ...]:
@@ -185,12 +200,18 @@ def stored() -> tuple[Stored, ...]:
 def remove(name: str, on_event: OnEvent = ignore) -> int:
     """Delete a model from the cache, whole or half-made; returns the bytes freed."""
     slot = slot_of(name)
+    heads = heads_path(slot.id)
     freed = _size(slot.folder) + _size(slot.work)
+    if heads.is_file():
+        freed += heads.stat().st_size
     with slot.lock(on_event), writing(slot.folder):
         # The manifest goes first: a removal cut short leaves nothing that looks whole.
         (slot.folder / MANIFEST).unlink(missing_ok=True)
         _drop(slot.folder)
         _drop(slot.work)
+        _drop(heads)
+        # What an unfinished training had collected goes, too.
+        _drop(heads.with_suffix(""))
     return freed
 
 

@@ -16,6 +16,7 @@ from apply_edit.decode.types import Proposer, Schedule, Step
 from apply_edit.draft.chain import LEARNED, LONGEST, ChainProposer, Confidence
 from apply_edit.draft.combine import CombinedProposer, CombinedSchedule
 from apply_edit.draft.drafter import Drafter, Guess, guess_of
+from apply_edit.draft.heads import HeadsDrafter
 from apply_edit.draft.lookup import CopyProposer
 from apply_edit.draft.model import CHUNK, ModelDrafter, check_vocabulary
 from apply_edit.draft.self import SelfDrafter
@@ -49,6 +50,30 @@ class Clock:
         return self.now
 
 
+class Foreteller:
+    """Heads without a model: they know what another target's logits say, for `steps` tokens, and
+    only where the target's last pass left its state."""
+
+    def __init__(self, target: FakeTarget, logits: FakeTarget, steps: int) -> None:
+        self.target = target
+        self.logits = logits
+        self.steps = steps
+
+    def start(self, tokens: Sequence[int]) -> tuple[int, ...] | None:
+        ready = self.target.passes and len(self.target.committed) == len(tokens) - 1
+        return tuple(tokens[:-1]) if ready else None
+
+    def step(
+        self, state: tuple[int, ...], token: int
+    ) -> tuple[tuple[int, ...], list[tuple[int, float]]]:
+        state = (*state, token)
+        guess = guess_of(FakeScores([self.logits._logits(state)]), 0)
+        best = [(guess.token, guess.chance)]
+        if guess.second is not None:
+            best.append((guess.second, guess.second_chance))
+        return state, best
+
+
 def tokens_of(steps: Sequence[Step]) -> list[int]:
     return [token for step in steps for token in step.tokens]
 
@@ -78,6 +103,9 @@ def run(
 
 def drafter_for(kind: str, target: FakeTarget, seed: int, noise: float) -> Drafter:
     like = hashed(seed, end_weight=0.9)
+    if kind == "heads":
+        noisy = Beside(FakeTarget(like._logits), like, noise, seed)
+        return HeadsDrafter(Foreteller(target, noisy, 3))
     if kind == "self":
         return SelfDrafter(Beside(target, like, noise, seed))
     return ModelDrafter(Beside(FakeTarget(like._logits), like, noise, seed), VOCAB)
@@ -96,7 +124,7 @@ rules = st.one_of(
 
 
 @given(
-    kind=st.sampled_from(["self", "model"]),
+    kind=st.sampled_from(["self", "model", "heads"]),
     copying=st.booleans(),
     seed=st.integers(0, 500),
     noise=st.sampled_from([0.0, 0.5, 4.0]),
@@ -310,3 +338,39 @@ def test_vocabularies_are_compared_token_by_token() -> None:
         with pytest.raises(ModelError) as caught:
             check_vocabulary(base, other, "t", "d")
         assert caught.value.code == "vocab-mismatch"
+
+
+@pytest.mark.parametrize("sides", [0, 1, 3])
+def test_runners_up_hang_where_the_chain_is_likeliest_to_fall(sides: int) -> None:
+    class Unsure:
+        """Three guesses: the second is the least certain, the last has no runner-up."""
+
+        said = (Guess(3, 0.7, 4, 0.25), Guess(5, 0.5, 6, 0.45), Guess(7, 0.6))
+
+        def behind(self, tokens: Sequence[int]) -> int:
+            return 0
+
+        def begin(self, tokens: Sequence[int]) -> Guess:
+            self.place = 0
+            return self.said[0]
+
+        def more(self, token: int) -> Guess | None:
+            self.place += 1
+            return self.said[self.place] if self.place < len(self.said) else None
+
+        def end(self) -> None:
+            pass
+
+    def draft(cost: float) -> tuple[tuple[int, ...], set[tuple[int, tuple[int, ...]]]]:
+        schedule = AdaptiveSchedule([(1, 80.0), (8, 80.0 * cost), (64, 300.0 * cost)])
+        chain = ChainProposer(
+            Unsure(), [1, 2], schedule.cost, trust=0.0, share=0.01, sides=sides, clock=Clock(0.1)
+        )
+        made = chain.propose(8)
+        return made.tokens, {(branch.fork, branch.tokens) for branch in made.branches}
+
+    tokens, branches = draft(1.01)
+    assert tokens == (3, 5, 7)
+    assert branches == {0: set(), 1: {(1, (6,))}, 3: {(0, (4,)), (1, (6,))}}[sides]
+    # Rows that cost too much get none.
+    assert draft(3.0)[1] == set()

@@ -138,6 +138,26 @@ def test_ragged_passes_have_the_bits_of_single_ones(folder: Path, dtype: torch.d
 
 
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
+def test_scores_of_rows_that_are_not_in_a_row(folder: Path, dtype: torch.dtype) -> None:
+    """Few enough to be padded, with rows that ask for nothing before and between them."""
+    first = engine(folder, dtype)
+    slots = [first, first.beside(50), first.beside(50)]
+    tails = [(1, 2, 3), (4, 5), (6, 7)]
+    for slot in slots:
+        slot.prefill([9, 8, 7])
+    wanted = [s.score(t, first=len(t) - 1).logits for s, t in zip(slots, tails, strict=True)]
+    rows = [Rows(s, t, first=len(t) - 1) for s, t in zip(slots, tails, strict=True)]
+    rows[1] = Rows(slots[1], tails[1], first=None)
+    one, nothing, other = first.together(rows)
+    assert nothing is None
+    assert one is not None
+    assert other is not None
+    assert same(one.logits, wanted[0])
+    assert same(other.logits, wanted[2])
+    assert [slot.length for slot in slots] == [3, 5, 3]
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
 def test_a_copied_beginning_is_as_good_as_one_read(folder: Path, dtype: torch.dtype) -> None:
     first = engine(folder, dtype)
     rng = random.Random(0)

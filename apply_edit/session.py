@@ -11,7 +11,7 @@ from apply_edit.decode.loop import decoding
 from apply_edit.decode.margin import MarginTarget
 from apply_edit.decode.prefix import shared_prefix
 from apply_edit.decode.rows import Asking, Rows, drive
-from apply_edit.decode.schedule import AdaptiveSchedule, FixedSchedule, in_batch
+from apply_edit.decode.schedule import AdaptiveSchedule, FixedSchedule
 from apply_edit.decode.stats import Stats
 from apply_edit.decode.types import Proposer, Schedule, Step, Target
 from apply_edit.draft.drafter import Drafter
@@ -41,8 +41,8 @@ class Session:
     """Asks one backend for answers; tokens that the next prompt begins with alike are kept.
 
     `slot` is a target of the backend to use in place of its first one, for one of several
-    requests at once. `requests` is how many there are: passes are shared, and drafts are to be
-    as long as pays then.
+    requests at once. `requests` is how many there are at the moment: passes are shared, and drafts
+    are to be as long as pays then.
     """
 
     def __init__(
@@ -212,7 +212,7 @@ class Session:
             return Silent(), FixedSchedule(0)
         codec = self.backend.codec
         k = None if options.k is None else min(options.k, MOST)
-        schedule = AdaptiveSchedule(in_batch(self.backend.costs(), self.requests), most=MOST)
+        schedule = AdaptiveSchedule(self.backend.costs(), most=MOST, requests=lambda: self.requests)
         proposer = CopyProposer(
             prompt.reference,
             update=prompt.update,

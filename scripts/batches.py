@@ -33,6 +33,7 @@ from apply_edit.editor import Edit, Editor, Options, Request
 from apply_edit.errors import InputError, UsageError
 from apply_edit.question import Question
 from apply_edit.session import CHUNK, TAIL, Session
+from apply_edit.target.codec import Backend
 from apply_edit.target.replay import ReplayTarget
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
@@ -144,15 +145,18 @@ class Simulated:
         while waiting or len(running):
             while waiting and len(running) < batch and not running.reading:
                 number, item = waiting.pop(0)
-                requests = min(batch, len(running) + 1 + len(waiting))
-                asking = self._asking(item, requests, held)
+                asking = self._asking(
+                    item, lambda: max(1, min(batch, len(running) + len(waiting))), held
+                )
                 held = item.question.prompt.tokens
                 found.update(running.add(number, asking, Share()))
             found.update(running.turn())
         outputs: list[object] = [found[number] for number in range(len(chosen))]
         return sum(spent) / 1000.0, len(spent), outputs, sum(map(len, found.values()))
 
-    def _asking(self, item: Item, requests: int, held: Sequence[int]) -> Asking[list[int]]:
+    def _asking(
+        self, item: Item, requests: Callable[[], int], held: Sequence[int]
+    ) -> Asking[list[int]]:
         codec, prompt = self.backend.codec, item.question.prompt
         assert item.expected is not None
         answer = codec.encode(item.expected.removesuffix("\n") + prompt.closing_text)
@@ -163,10 +167,8 @@ class Simulated:
         while total - target.length > TAIL:
             chunk = tokens[target.length : min(target.length + CHUNK, total - TAIL)]
             yield Rows(target, chunk, first=None)
-        session = Session(self.backend)
-        session.requests = requests
-        options = Options()
-        proposer, schedule = session._drafting(prompt, options, item.question.predicted, None)
+        session = _Counting(self.backend, requests)
+        proposer, schedule = session._drafting(prompt, Options(), item.question.predicted, None)
         output: list[int] = []
         yield from decoding(
             target,
@@ -179,6 +181,22 @@ class Simulated:
             each=lambda step: output.extend(step.tokens),
         )
         return output
+
+
+class _Counting(Session):
+    """A session that asks how many share the passes."""
+
+    def __init__(self, backend: Backend, count: Callable[[], int]) -> None:
+        self._count = count
+        super().__init__(backend)
+
+    @property
+    def requests(self) -> int:
+        return self._count()
+
+    @requests.setter
+    def requests(self, _count: int) -> None:
+        pass
 
 
 Run = Callable[[Sequence[Item], int], "tuple[float, int, list[object], int]"]

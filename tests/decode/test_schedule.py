@@ -149,9 +149,7 @@ def test_a_choice_is_always_possible(
 
 def test_in_a_batch_each_pays_a_share_and_fewer_rows_are_free() -> None:
     assert in_batch(CPU, 1) == CPU
-    assert in_batch(None, 1) is None
     shared = in_batch(CPU, 4)
-    assert shared is not None
     assert dict(shared)[1] == CostTable(CPU)(4) / 4
     assert dict(shared)[64] == CostTable(CPU)(256) / 4
     alone, four = CostTable(CPU), CostTable(shared)
@@ -162,4 +160,12 @@ def test_in_a_batch_each_pays_a_share_and_fewer_rows_are_free() -> None:
     assert four(240) > 0.9 * alone(240)
     unsure = draft(200, 2)
     assert AdaptiveSchedule(shared).choose(unsure) <= AdaptiveSchedule(CPU).choose(unsure)
-    assert in_batch(None, 2)
+
+
+def test_who_is_left_alone_drafts_as_one_who_always_was() -> None:
+    requests = 4
+    schedule = AdaptiveSchedule(CPU, requests=lambda: requests)
+    unsure = draft(200, 6)
+    together = schedule.choose(unsure)
+    requests = 1
+    assert schedule.choose(unsure) == AdaptiveSchedule(CPU).choose(unsure) > together

@@ -6,10 +6,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from time import perf_counter
 
+from apply_edit.deadline import Deadline
 from apply_edit.decode.batch import Share
 from apply_edit.decode.stats import Stats
 from apply_edit.decode.types import Finish, Step
-from apply_edit.errors import Refusal
 from apply_edit.events import OnEvent, Piece, Wrote, ignore
 from apply_edit.options import Options
 from apply_edit.stream import LONGEST, TextStream, merged
@@ -32,7 +32,8 @@ class Writing:
     """An answer on its way: what was asked, what has been written, and how long it may take.
 
     `share` is the clock of a request in a batch, which counts its own seconds; None for a
-    request alone.
+    request alone. `loading` are seconds spent before this, which the time limit counts.
+    `on_event` and `check_time` raise `Refusal` ``timeout``.
     """
 
     def __init__(
@@ -46,16 +47,18 @@ class Writing:
         watch: Callable[[str], bool] | None = None,
         on_event: OnEvent = ignore,
         share: Share | None = None,
+        loading: float = 0.0,
     ) -> None:
         self.prompt = prompt
         self.options = options
         self.predicted = predicted
-        self.on_event = on_event
         self.share = share
         self.clock: Callable[[], float] = perf_counter if share is None else share
         self.answer = Answer(budget, Stats(draft=options.draft))
         self.started = self.clock()
-        self._deadline = None if options.timeout is None else self.started + options.timeout
+        deadline = Deadline(options.timeout, self.clock, loading=loading)
+        self.on_event = deadline.listening(on_event)
+        self.check_time = deadline.check
         self._codec = codec
         self._stream = TextStream(codec)
         self.reader = None if watch is None else _reader(codec, watch)
@@ -63,11 +66,6 @@ class Writing:
     def begin(self) -> None:
         """The prompt is about to be read: the figures' seconds count from here."""
         self.started = self.clock()
-
-    def check_time(self) -> None:
-        """Raises `Refusal` ``timeout``."""
-        if self._deadline is not None and self.clock() > self._deadline:
-            raise Refusal("timeout", "there was no whole answer in time; raise --timeout")
 
     def wrote(self, step: Step) -> None:
         """One pass landed: keep it, and tell the listener."""
@@ -88,9 +86,9 @@ class Writing:
                 position=_position(step, len(answer.tokens), len(self.prompt.reference)),
                 tokens=len(answer.tokens),
                 seconds=self.clock() - self.started,
+                closing=self.prompt.closing_text,
             )
         )
-        self.check_time()
 
     def end(self) -> None:
         """All has been written."""

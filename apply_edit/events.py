@@ -8,7 +8,7 @@ from typing import Literal
 
 from apply_edit.decode.types import Source, Step
 
-StageName = Literal["download", "verify", "convert", "load", "calibrate", "prefill"]
+StageName = Literal["wait", "download", "verify", "convert", "load", "calibrate", "prefill"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +36,9 @@ class Piece:
 
 @dataclass(frozen=True, slots=True)
 class Wrote:
-    """One pass landed. `position` is how far into the original the output has come (0 to 1)."""
+    """One pass landed. `position` is how far into the original the output has come (0 to 1);
+    `closing` the text of the prompt's frame that ends a whole answer, which is none of the file's.
+    """
 
     pieces: tuple[Piece, ...]
     rejected: str
@@ -44,6 +46,7 @@ class Wrote:
     position: float
     tokens: int
     seconds: float
+    closing: str = ""
 
 
 @dataclass(frozen=True, slots=True)

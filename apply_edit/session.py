@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import Protocol, runtime_checkable
 
 from apply_edit.answer import Answer, Writing
 from apply_edit.decode.accept import Greedy
@@ -35,6 +36,20 @@ TAIL = 64
 MOST = 240
 """The longest draft: with side branches and the tail of the prompt within the widest pass that
 calibration has compared."""
+
+
+@runtime_checkable
+class Recalling(Protocol):
+    """A backend that keeps the beginning of prompts between runs."""
+
+    def recall(self, target: Target, tokens: Sequence[int]) -> int:
+        """Commit the prompt's beginning `tokens` from an earlier run, in place of what `target`
+        holds; returns how many were, all or none."""
+        ...
+
+    def retain(self, target: Target, tokens: Sequence[int]) -> None:
+        """Keep the prompt's beginning `tokens`, which `target` holds, for later runs."""
+        ...
 
 
 class Session:
@@ -130,6 +145,7 @@ class Session:
             watch=watch,
             on_event=on_event,
             share=share,
+            loading=self._load_seconds,
         )
         stats = writing.answer.stats
         self.backend.frame(prompt.closing_text)
@@ -149,6 +165,8 @@ class Session:
         if stats.exact == "margin" and options.temperature > 0.0:
             # Near-ties are told apart for greedy choices only; the distribution holds anyway.
             stats.exact = "none"
+        if isinstance(self.backend, Recalling) and self._target is not None:
+            self.backend.retain(self._target, prompt.tokens[: prompt.fixed])
         if stats.batch == 1:  # a share of a pass says nothing about what passes cost
             self.backend.observe([(s.rows, s.seconds * 1000.0) for s in writing.answer.steps])
         if options.verify:
@@ -191,6 +209,11 @@ class Session:
         """Commit the prompt but for its tail, which the first draft rides along with."""
         tokens, on_event = writing.prompt.tokens, writing.on_event
         shared = self._shared(tokens)
+        fixed = tokens[: writing.prompt.fixed]
+        if shared < len(fixed) and isinstance(self.backend, Recalling):
+            assert self._target is not None
+            shared = self.backend.recall(self._target, fixed) or shared
+            self._held[:] = tokens[:shared]
         target.reset(shared)
         del self._held[shared:]
         total = len(tokens)

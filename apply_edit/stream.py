@@ -41,6 +41,58 @@ class TextStream:
         return (Piece(self._source, text),)
 
 
+class Body:
+    """The text of an answer as it lands, without the closing tag that ends it.
+
+    What may be the beginning of the tag waits until more is known. `closing` is the text that
+    ends a whole answer, the line end before its tag included; empty where there is none.
+    """
+
+    def __init__(self, closing: str = "") -> None:
+        self._closing = closing
+        self._waiting: list[Piece] = []
+
+    def feed(self, pieces: Sequence[Piece], ended: bool = False) -> list[Piece]:
+        """What may be shown now. `ended`: nothing follows, so what is not the tag is text."""
+        text = "".join(piece.text for piece in (*self._waiting, *pieces))
+        start, whole = self._tag(text)
+        shown, kept = _parted([*self._waiting, *pieces], start)
+        self._waiting = [] if ended else kept
+        return shown + kept if ended and not whole else shown
+
+    def cut(self, rejected: str) -> str:
+        """A draft that would have gone on here, up to the closing tag in it or its beginning."""
+        waiting = "".join(piece.text for piece in self._waiting)
+        text = waiting + rejected
+        if self._closing and (at := text.find(self._closing.strip())) >= 0:
+            text = text[:at].removesuffix("\n")
+        return text[len(waiting) : max(len(waiting), self._tag(text)[0])]
+
+    def _tag(self, text: str) -> tuple[int, bool]:
+        """Where the tag, or what may become it, begins at the text's end; whether it is whole."""
+        for closing in (self._closing, self._closing.removeprefix("\n")):
+            if closing and text.rstrip().endswith(closing):
+                return len(text.rstrip()) - len(closing), True
+        for closing in (self._closing, self._closing.removeprefix("\n")):
+            for size in range(min(len(closing), len(text)), 0, -1):
+                if text.endswith(closing[:size]):
+                    return len(text) - size, False
+        return len(text), False
+
+
+def _parted(pieces: Sequence[Piece], at: int) -> tuple[list[Piece], list[Piece]]:
+    """The pieces before and behind a place in their text."""
+    before, behind = [], []
+    for piece in pieces:
+        size = max(0, min(at, len(piece.text)))
+        at -= len(piece.text)
+        if piece.text[:size]:
+            before.append(Piece(piece.source, piece.text[:size]))
+        if piece.text[size:]:
+            behind.append(Piece(piece.source, piece.text[size:]))
+    return before, behind
+
+
 def merged(pieces: Sequence[Piece]) -> list[Piece]:
     """Neighbours of one source as one piece."""
     runs: list[tuple[Source, list[str]]] = []

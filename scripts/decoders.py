@@ -31,12 +31,11 @@ from apply_edit.drafting import beside_copying
 from apply_edit.editor import Editor, Options
 from apply_edit.session import Answer, Session
 from apply_edit.target.prompt import Prompt
-from apply_edit.text import merge
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 from bench import Case, Ours, cases
 
-DECODERS = ("plain", "copy", "model", "self", "model+copy", "self+copy")
+DECODERS = ("plain", "copy", "model", "self", "model+copy", "self+copy", "auto")
 NEAR = 3
 """Original tokens between two changes that still count as inside the edit."""
 
@@ -65,10 +64,8 @@ class Decoders:
         self.session = _Choosing(editor.session)
 
     def run(self, case: Case, decoder: str) -> tuple[Answer, Prompt, float]:
-        prompt = Ours(self.editor).prompt(case)
-        predicted = None
-        if case.update is not None:
-            predicted = merge.predict(prompt.seen + "\n", case.update).text.removesuffix("\n")
+        question = Ours(self.editor).question(case)
+        prompt, predicted = question.prompt, question.predicted
         name, _, copying = decoder.partition("+")
         draft = {
             "plain": "none",
@@ -135,11 +132,17 @@ def inside(steps: Sequence[Step], spans: Sequence[tuple[int, int]]) -> tuple[int
     return tokens, seconds
 
 
-def measure(runner: Decoders, chosen: Sequence[Case], decoders: Sequence[str]) -> Iterator[Row]:
+def measure(
+    runner: Decoders, chosen: Sequence[Case], decoders: Sequence[str], repeat: int
+) -> Iterator[Row]:
     for case in chosen:
         first: list[int] | None = None
-        for decoder in decoders:
-            answer, prompt, seconds = runner.run(case, decoder)
+        fastest = {decoder: runner.run(case, decoder) for decoder in decoders}
+        for _ in range(repeat - 1):
+            for decoder in decoders:
+                again = runner.run(case, decoder)
+                fastest[decoder] = min(fastest[decoder], again, key=lambda run: run[2])
+        for decoder, (answer, prompt, seconds) in fastest.items():
             if first is None:
                 first = answer.tokens
             spans = edited(prompt.reference, answer.tokens)
@@ -212,6 +215,7 @@ def main() -> None:
     parser.add_argument("--model", default="qwen2.5-coder-1.5b")
     parser.add_argument("--draft-model", default="qwen2.5-coder-0.5b")
     parser.add_argument("--decoders", default=",".join(DECODERS), help="which, in which order")
+    parser.add_argument("--repeat", type=int, default=1, help="rounds; the fastest counts [1]")
     parser.add_argument("--json", action="store_true", help="rows as JSON instead of the table")
     options = parser.parse_args()
     decoders = options.decoders.split(",")
@@ -225,7 +229,7 @@ def main() -> None:
     warm = Case("warm-up", "x = 1\ny = 2\n", "Rename x to z.", None)
     for decoder in decoders:
         runner.run(warm, decoder)
-    rows = list(measure(runner, chosen, decoders))
+    rows = list(measure(runner, chosen, decoders, options.repeat))
     if options.json:
         print(json.dumps([row.__dict__ for row in rows], indent=2))
     else:

@@ -20,6 +20,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from difflib import SequenceMatcher, unified_diff
+from itertools import pairwise
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
@@ -324,6 +325,33 @@ def sketch_line_missing(case: Case, dice: random.Random) -> str | None:
     )
 
 
+def sketch_line_misplaced(case: Case, dice: random.Random) -> str | None:
+    """A new line that the sketch has directly behind a line of the file slips further down."""
+    rows = [x.strip() for x in case.update.split("\n") if x.strip()]
+    beside = set(pairwise(rows))
+    old, count = (Counter(x.strip() for x in lines) for lines in (case.old, case.lines))
+    spots = []
+    for i in range(1, len(case.lines) - 1):
+        above, line = case.lines[i - 1].strip(), case.lines[i].strip()
+        if (above, line) not in beside or old[line] or count[line] != 1:
+            continue
+        if re.match(r"import|from|using|use |#include", line):
+            continue  # imports may be sorted
+        end = i + 1
+        passed = 0
+        while end in case.kept and passed < 2:
+            text = case.lines[end].strip()
+            passed += re.match(r"[^\W\d]\w*\W", text) is not None and text not in rows
+            end += 1
+        if i - 1 in case.kept and old[above] == count[above] == 1 and passed == 2:
+            spots.append((i, end))
+    if not spots:
+        return None
+    at, end = dice.choice(spots)
+    lines = case.lines
+    return "\n".join([*lines[:at], *lines[at + 1 : end], lines[at], *lines[end:]])
+
+
 def _pick(spots: list[int], dice: random.Random) -> int | None:
     return dice.randrange(len(spots)) if spots else None
 
@@ -372,12 +400,17 @@ DAMAGES: dict[str, Damage] = {
     "loop": loop,
     "loop in a line": line_loop,
     "sketch line missing": sketch_line_missing,
+    "sketch line misplaced": sketch_line_misplaced,
     "bracket lost": bracket_lost,
     "empty": empty,
 }
 
 
-ONE_MODE = {("sketch line missing", "instruction"), ("good: a local renamed", "update")}
+ONE_MODE = {
+    ("sketch line missing", "instruction"),
+    ("sketch line misplaced", "instruction"),
+    ("good: a local renamed", "update"),
+}
 
 # --- the measurement ----------------------------------------------------------------------------
 

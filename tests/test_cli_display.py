@@ -35,10 +35,12 @@ def written(lines: list[str]) -> bool:
 @pytest.mark.parametrize(("columns", "rows"), [(80, 24), (60, 10), (20, 12), (160, 50)])
 def test_it_is_drawn_to_the_size_of_the_terminal(command: Command, columns: int, rows: int) -> None:
     session = Session(command, *EDIT, "-w", columns=columns, rows=rows, code=SLOW)
-    lines = session.until(lambda lines: any("%" in line for line in lines))
+    # A frame may arrive in pieces: wait until the bar and its figure are both there.
+    lines = session.until(
+        lambda lines: any("%" in line for line in lines) and any("━" in line for line in lines)
+    )
     assert lines[0].startswith("f.py")
     assert any(line.startswith("  def function_") for line in lines)
-    assert any("━" in line for line in lines)
     assert len(lines) <= rows - 1
     assert not session.cursor_visible
     assert session.end() == 0
@@ -47,6 +49,17 @@ def test_it_is_drawn_to_the_size_of_the_terminal(command: Command, columns: int,
     assert session.lines[0].startswith("changed 1 line")
     assert session.screen.cursor.y == 1
     assert (command.folder / "f.py").read_bytes() == ANSWER
+
+
+def test_no_frame_shows_the_tags_of_the_prompt(command: Command) -> None:
+    (command.folder / "f.py").write_text("a = 1\nb = 2\n")
+    (command.folder / "g.py").write_text("a = 1\nb = 3\n")
+    session = Session(command, *EDIT[:-1], "1", "-w", code=SLOW, DELAY="0.2")
+    assert session.end() == 0
+    seen = re.sub(rb"\x1b\[[\d;?]*[A-Za-z]", b"", session.sent)
+    assert b"b = 3" in seen
+    assert b"</" not in seen
+    assert b"updated" not in seen
 
 
 def test_the_answer_follows_when_the_display_is_gone(command: Command) -> None:

@@ -35,19 +35,19 @@ def dispatch(argv: Sequence[str], streams: Streams) -> int:
                 f"this version has no `{first}` command; a file of that name is ./{first}",
             )
         if first == "models":
-            from apply_edit.cli_models import parse_models
+            from apply_edit.command.arguments_models import parse_models
             from apply_edit.command.models import models
 
             wanted = parse_models(argv[1:])
             code = 0 if wanted is None else models(wanted, streams)
         elif first == "stats":
-            from apply_edit.cli_stats import parse_stats
+            from apply_edit.command.arguments_stats import parse_stats
             from apply_edit.command.stats import stats
 
             asked = parse_stats(argv[1:])
             code = 0 if asked is None else stats(asked, streams)
         else:
-            from apply_edit.cli import parse
+            from apply_edit.command.arguments import parse
 
             parsed = parse(argv)
             code = 0
@@ -73,7 +73,7 @@ def dispatch(argv: Sequence[str], streams: Streams) -> int:
 
 def _complete() -> None:
     """Answer the shell that is completing a command line: the environment holds it."""
-    from apply_edit.cli import call, edit_app
+    from apply_edit.command.arguments import call, edit_app
 
     environ = os.environ
     key = "COMP_WORDS" if "COMP_WORDS" in environ else "_TYPER_COMPLETE_ARGS"
@@ -83,9 +83,9 @@ def _complete() -> None:
         call(edit_app, [], "apply-edit", complete_var=COMPLETE)
         return
     if behind[2] == "stats":
-        from apply_edit.cli_stats import stats_app as app
+        from apply_edit.command.arguments_stats import stats_app as app
     else:
-        from apply_edit.cli_models import models_app as app
+        from apply_edit.command.arguments_models import models_app as app
 
     # To such an app that word is the program.
     environ[key] = behind[1]

@@ -11,9 +11,9 @@ from typing import Any
 
 import typer
 
-from apply_edit.cli import HELP, PANELS, edit_app
-from apply_edit.cli_models import models_app
-from apply_edit.cli_stats import stats_app
+from apply_edit.command.arguments import HELP, PANELS, edit_app
+from apply_edit.command.arguments_models import models_app
+from apply_edit.command.arguments_stats import stats_app
 from apply_edit.command.setting import SETTINGS, Setting
 from apply_edit.config import Settings
 
@@ -45,7 +45,11 @@ CONTRACT = """
 
 Several FILEs are one edit: nothing is written or printed unless every one came out. `-w` does not
 touch a file that does not change, and refuses one that changed on disk meanwhile; the result is
-then put beside it, as `FILE.edited`, and the message says so. `--check` may be joined with `--diff`. The words `models`, `serve` and
+then put beside it, as `FILE.edited`, and the message says so. `--check` may be joined with `--diff`. `--timeout` counts for each FILE from the
+moment the last one was done, for the first from the call on: fetching, converting and loading the
+model and measuring the machine are part of it, and the message says which of them took the time. What
+was fetched until then is kept, so that the next run goes on from there; `apply-edit models pull` fetches
+without a limit. The words `models`, `serve` and
 `stats` are commands; a file of such a name is `./models`.
 
 | exit code | meaning |

@@ -16,6 +16,7 @@ from apply_edit.command.streams import Streams
 from apply_edit.command.voice import Voice, voice_of
 from apply_edit.command.watch import Watch, watching
 from apply_edit.config import Settings, differing, merge
+from apply_edit.deadline import Deadline
 from apply_edit.editor import Editor, Options
 from apply_edit.errors import ApplyEditError, UsageError
 from apply_edit.events import Note, OnEvent
@@ -124,7 +125,7 @@ def _edit_all(
         device=settings.device,
         dtype=settings.dtype,
         offline=settings.offline,
-        on_event=watch,
+        on_event=Deadline(settings.timeout).listening(watch),
     )
     options = Options(
         max_new_tokens=settings.max_new_tokens,

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from apply_edit.events import Event, Piece, Stage, Wrote
 from apply_edit.show.look import Line, Look, clean, cut, width_of
 from apply_edit.show.remaining import Remaining, duration
+from apply_edit.stream import Body
 
 KEPT_LINES = 100
 TALLEST = 24
@@ -18,6 +19,7 @@ NEWEST = ("target", "draft", "update", "output", "copy")
 """Which source's mark stands before a line that has several."""
 
 DOING = {
+    "wait": "waiting for another run that prepares",
     "download": "downloading",
     "verify": "checking",
     "convert": "converting",
@@ -37,6 +39,8 @@ class Scene:
     stage_since: float = 0.0
     finished: deque[Line] = field(default_factory=lambda: deque(maxlen=KEPT_LINES))
     current: Line = field(default_factory=list)
+    body: Body | None = None
+    """The text of the answer under way, its frame taken off; None before it and behind it."""
     rejected: str = ""
     rejected_at: float = 0.0
     passes: int = 0
@@ -67,10 +71,18 @@ class Scene:
 
     def _wrote(self, event: Wrote, now: float) -> None:
         step = event.step
-        for piece in event.pieces:
+        if self.body is None:
+            self.body = Body(event.closing)
+            if self.passes:  # another part of the file: its first line is a line of its own
+                self._append(Piece("copy", "\n"))
+        ended = step.finish is not None
+        for piece in self.body.feed(event.pieces, ended):
             self._append(piece)
-        if event.rejected:
-            self.rejected, self.rejected_at = event.rejected[:WIDEST_LINE], now
+        rejected = self.body.cut(event.rejected)
+        if rejected:
+            self.rejected, self.rejected_at = rejected[:WIDEST_LINE], now
+        if ended:
+            self.body = None
         self.passes += 1
         # Not the event's count: an edit made part by part begins to count anew in each.
         self.tokens += len(step.tokens)

@@ -54,6 +54,17 @@ class PassPlan:
         """The row of the pass behind the last of these."""
         return self.offset + (self.sides[-1].stop if self.sides else self.main)
 
+    def write(self, layer: int, key: Tensor, value: Tensor) -> None:
+        """Put the main rows' keys and values, of [groups, rows, dim], behind the cached ones."""
+        keys, values = self.cache.layer(layer)
+        keys[:, self.past : self.past + self.main] = key[:, : self.main]
+        values[:, self.past : self.past + self.main] = value[:, : self.main]
+
+
+class Filled(Exception):  # noqa: N818
+    """A pass has written the keys and values it was run for; what its last layer would still
+    compute from them, nobody reads."""
+
 
 def attend(query: Tensor, key: Tensor, value: Tensor, mask: Tensor, scaling: float) -> Tensor:
     """Attention of `query` over cached keys.
@@ -88,21 +99,28 @@ def grouped_attention(
     *,
     scaling: float,
     plan: Sequence[PassPlan],
+    last: int | None = None,
     **unused: object,
 ) -> tuple[Tensor, None]:
     """The attention interface of transformers over the caches of the plan, a request at a time.
 
     query: [1, heads, rows, dim]; key, value: [1, groups, rows, dim] of this pass alone; rows
     behind those of the plan are padding. Each request's rows see its own keys and nothing else,
-    by the operations of a pass in which it is alone.
+    by the operations of a pass in which it is alone. Where nothing but keys and values is wanted,
+    `last` is the layer whose keys end the pass, by raising `Filled`.
     """
     layer = module.layer_idx
     parts = []
     for one in plan:
         rows = slice(one.offset, one.stop)
+        if layer == last:
+            one.write(layer, key[0, :, rows], value[0, :, rows])
+            continue
         parts += _attend_one(
             layer, one, query[0, :, rows], key[0, :, rows], value[0, :, rows], scaling
         )
+    if layer == last:
+        raise Filled
     mixed = torch.cat(parts) if len(parts) > 1 else parts[0]
     padded = query.shape[2] - mixed.shape[0]
     if padded:
@@ -121,8 +139,7 @@ def _attend_one(
     """
     keys, values = plan.cache.layer(layer)
     span, past, main = plan.span, plan.past, plan.main
-    keys[:, past : past + main] = key[:, :main]
-    values[:, past : past + main] = value[:, :main]
+    plan.write(layer, key, value)
     parts = [attend(query[:, :main], keys[:, :span], values[:, :span], plan.mask, scaling)]
     for side, mask in zip(plan.sides, plan.side_masks, strict=True):
         rows = side.stop - side.start

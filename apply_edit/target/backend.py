@@ -47,6 +47,7 @@ class TorchBackend:
         self._offline = False
         self._drafters: dict[str, Drafter | None] = {}
         self._engine: Engine | None = None
+        self._known: set[tuple[int, ...]] = set()
         self._calibration: Calibration | None = None
 
     @classmethod
@@ -82,6 +83,10 @@ class TorchBackend:
     @property
     def name(self) -> str:
         return self._resolved.name
+
+    @property
+    def _kind(self) -> str:
+        return str(self._dtype).removeprefix("torch.")
 
     @property
     def codec(self) -> HubCodec:
@@ -153,7 +158,7 @@ class TorchBackend:
     def facts(self) -> dict[str, str | int]:
         return {
             "model": self._resolved.name,
-            "dtype": str(self._dtype).removeprefix("torch."),
+            "dtype": self._kind,
             "device": str(self._device),
             "threads": self._torch.get_num_threads() if self._device.type == "cpu" else 0,
             "exact": self._calibration.exact if self._calibration else "",
@@ -166,6 +171,46 @@ class TorchBackend:
 
     def costs(self) -> Sequence[tuple[int, float]] | None:
         return self._calibration.costs if self._calibration else None
+
+    def recall(self, target: Target, tokens: Sequence[int]) -> int:
+        """See `Recalling`."""
+        from apply_edit.target import prefix_cache
+        from apply_edit.target.engine import Engine
+
+        if not tokens or not isinstance(target, Engine) or not self._repeats():
+            return 0
+        target.cache.reserve(len(tokens))
+        like = target.cache.read(len(tokens))
+        found = prefix_cache.load(self._beginning(tokens), tokens, like)
+        if found is None:
+            return 0
+        target.reset(0)
+        with self._torch.inference_mode():
+            target.cache.write(found)
+        self._known.add(tuple(tokens))
+        return len(tokens)
+
+    def retain(self, target: Target, tokens: Sequence[int]) -> None:
+        """See `Recalling`."""
+        from apply_edit.target import prefix_cache
+        from apply_edit.target.engine import Engine
+
+        if not tokens or not isinstance(target, Engine) or not self._repeats():
+            return
+        if tuple(tokens) not in self._known:
+            self._known.add(tuple(tokens))
+            prefix_cache.save(self._beginning(tokens), tokens, target.cache.read(len(tokens)))
+
+    def _repeats(self) -> bool:
+        """Whether another run on this machine would compute the same bits."""
+        on_cpu = self._device.type == "cpu"
+        return on_cpu and self._calibration is not None and self._calibration.exact == "bit"
+
+    def _beginning(self, tokens: Sequence[int]) -> Path:
+        from apply_edit.target import prefix_cache
+
+        model = f"{self._resolved.weights_id}-{self._kind}"
+        return prefix_cache.path_of(cache_root() / "prefix", model, tokens)
 
     def observe(self, passes: Sequence[tuple[int, float]]) -> None:
         """Forget a cost table that this run has shown to be outdated; the next run measures."""
@@ -206,9 +251,8 @@ class TorchBackend:
 
     def _kept(self) -> Path:
         """Where the calibration of these weights on this device is kept."""
-        kind = str(self._dtype).removeprefix("torch.")
         place = str(self._device).replace(":", "")
-        name = f"{self._resolved.weights_id}-{kind}-{place}.json"
+        name = f"{self._resolved.weights_id}-{self._kind}-{place}.json"
         return cache_root() / "calibration" / name
 
 

@@ -56,6 +56,22 @@ class KeyValueCache:
                 new[:, : self.length] = old[:, : self.length]
                 buffers[index] = new
 
+    def read(self, length: int) -> Tensor:
+        """The first `length` positions of all layers: [2, layers, groups, length, dim]."""
+        return torch.stack(
+            [torch.stack([t[:, :length] for t in side]) for side in (self._keys, self._values)]
+        )
+
+    def write(self, found: Tensor) -> None:
+        """Commit what `read` gave, from position 0 on; everything behind is forgotten."""
+        length = found.shape[3]
+        self.length = 0
+        self.reserve(length)
+        for buffers, layers in zip((self._keys, self._values), found, strict=True):
+            for buffer, layer in zip(buffers, layers, strict=True):
+                buffer[:, :length] = layer
+        self.length = length
+
     def take(self, other: KeyValueCache, length: int) -> None:
         """Commit the first `length` positions of `other`, of the same model, in place of all."""
         self.length = 0

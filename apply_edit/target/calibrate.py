@@ -30,7 +30,10 @@ STALE_DAYS = 60
 TOO_FAST = 0.6
 PATIENCE = 12.0
 """Seconds after which calibration stops repeating itself."""
-FORMAT = 6
+FEW = 8
+SAME = 1.03
+"""Times that differ by less than this are the same."""
+FORMAT = 7
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,9 +87,11 @@ def calibrate(engine: Engine, *, vocab: int, on_event: OnEvent = ignore) -> Cali
     on_event(Stage("calibrate", len(ROWS), len(ROWS), "passes"))
     engine.reset(0)
     least = _least(agree)
-    widths = Widths(least=least or 2, spans=spans)
     if least is None or not spans:
+        widths = Widths(least=least or 2, spans=spans)
         return Calibration(_rising(costs), widths, "margin", noise)
+    least = _cheapest(costs, least)
+    widths = Widths(least=least, spans=spans)
     padded = [(rows, ms) for rows, ms in costs if rows >= least]
     costs = [(rows, padded[0][1]) for rows, _ in costs if rows < least] + padded
     return Calibration(_rising(costs), widths, "bit")
@@ -100,6 +105,14 @@ def _least(agree: dict[int, bool]) -> int | None:
             break
         least = rows
     return least if least is not None and least <= 32 else None
+
+
+def _cheapest(costs: list[tuple[int, float]], least: int) -> int:
+    """The row count to pad narrower passes to: `least`, or a little more where that runs faster
+    (kernels for two rows can be slower than those for four)."""
+    few = [(rows, ms) for rows, ms in costs if least <= rows <= max(FEW, least)]
+    best = min(ms for _, ms in few)
+    return next(rows for rows, ms in few if ms <= SAME * best)
 
 
 def _rising(costs: list[tuple[int, float]]) -> tuple[tuple[int, float], ...]:

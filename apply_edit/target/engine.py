@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import bisect
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -13,7 +14,7 @@ from torch import Tensor
 from apply_edit.decode.rows import Rows
 from apply_edit.decode.types import Branch
 from apply_edit.errors import ModelError
-from apply_edit.target.attention import PassPlan, Side
+from apply_edit.target.attention import Filled, PassPlan, Side
 from apply_edit.target.cache import KeyValueCache
 from apply_edit.target.sample import draw, likely
 
@@ -95,6 +96,7 @@ class Engine:
         embedding = model.get_input_embeddings().weight
         dtype, device = embedding.dtype, embedding.device
         self._shape = (heads, groups, dim, dtype, device)
+        self._layers = config.num_hidden_layers
         self._cache = KeyValueCache(
             config.num_hidden_layers,
             groups,
@@ -181,7 +183,8 @@ class Engine:
             if asked:
                 scores = self._scores(inputs, asked, len(ids))
             else:
-                self._decoder(**inputs)
+                with suppress(Filled):
+                    self._decoder(**inputs, last=self._layers - 1)
         result: list[TorchScores | None] = []
         done = 0
         for rows, one in zip(wanted, plan, strict=True):

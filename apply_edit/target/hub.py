@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from apply_edit.errors import ModelError
+from apply_edit.errors import ApplyEditError, ModelError
 from apply_edit.events import OnEvent, Stage
 from apply_edit.target.quiet import quiet
 
@@ -87,7 +87,7 @@ def stream(repo: str, file: str, start: int, size: int) -> Iterator[tuple[int, I
             if length is not None and begin + int(length) != size:
                 raise HubError(f"{repo}/{file} has another size than the catalog says")
             yield begin, response.iter_raw()
-    except (ModelError, HubError, OSError):
+    except (ApplyEditError, HubError, OSError):
         raise
     except Exception as error:  # the client library's own errors, under whatever name
         raise HubError(f"the Hub broke off ({type(error).__name__})") from error

@@ -51,13 +51,20 @@ Make the change that the <{update}> asks for in the <{code}> below.
 """,
 )
 
+CONTEXT = (
+    "- <{before}> and <{behind}> only show what stands around the <{code}>: read them, and write "
+    "nothing of them.\n"
+)
+"""A further rule, where there is context. It is shown before the code: what the model saw last it
+writes on with (docs/quality.md)."""
+
 
 @dataclass(frozen=True, slots=True)
 class Prompt:
     """`tokens` is the whole prompt, reply opened. `reference` are the tokens of a whole answer
     that changes nothing: the file's body and the closing tag. `update` and `instruction` are the
     tokens of the edit, `closing_text` the text that ends a whole answer. `seen` is the body as
-    the tokenizer shows it."""
+    the tokenizer shows it. The first `fixed` tokens are the wording's own: no user's text."""
 
     tokens: tuple[int, ...]
     reference: tuple[int, ...]
@@ -65,6 +72,7 @@ class Prompt:
     instruction: tuple[int, ...]
     closing_text: str
     seen: str
+    fixed: int = 0
 
     @property
     def ample(self) -> int:
@@ -95,12 +103,16 @@ def build(
     edit = body_of(update) if update is not None else (instruction or "").strip()
     names = _tags(body, edit, instruction or "", before, behind, sketch=update is not None)
     wording = UPDATE if update is not None else INSTRUCTION
-    head, foot = codec.chat(wording.system, wording.rules.format(**names))
+    rules = wording.rules + (CONTEXT if before or behind else "")
+    head, foot = codec.chat(wording.system, rules.format(**names))
     closing_text = f"\n</{names['answer']}>"
     code = [f"<{names['code']}>\n{body}\n</{names['code']}>\n"]
     if before or behind:
-        code.insert(0, f"<{names['before']}>\n{before}</{names['before']}>\n")
-        code.append(f"<{names['behind']}>\n{behind}</{names['behind']}>\n")
+        code = [
+            f"<{names['before']}>\n{before}</{names['before']}>\n",
+            f"<{names['behind']}>\n{behind}</{names['behind']}>\n",
+            *code,
+        ]
     parts = []
     for text in wording.order:
         parts += (
@@ -121,6 +133,7 @@ def build(
         instruction=tuple(codec.encode(words)) if update is not None else edit_tokens,
         closing_text=closing_text,
         seen=codec.decode(codec.encode(body)),
+        fixed=len(head),
     )
 
 

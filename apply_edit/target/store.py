@@ -24,12 +24,14 @@ from pathlib import Path
 from typing import Any, Literal
 
 from apply_edit.errors import ModelError
-from apply_edit.events import Note, OnEvent, ignore
+from apply_edit.events import Note, OnEvent, Stage, ignore
 from apply_edit.target.catalog import CATALOG
 
 MANIFEST = "complete.json"
 FORMAT = 1
 """Raised when the converted form changes; folders of another format are made anew."""
+
+_POLL = 0.4  # seconds between two looks whether another run is done
 
 State = Literal["present", "partial", "absent"]
 
@@ -87,8 +89,13 @@ class Slot:
             try:
                 held.acquire(timeout=0)
             except Timeout:
+                on_event(Stage("wait", 0, None, "passes", self.name))
                 on_event(Note(f"waiting for another run that is preparing {self.name}"))
-                held.acquire(poll_interval=0.2)
+                while not held.is_locked:
+                    try:
+                        held.acquire(timeout=_POLL, poll_interval=_POLL / 2)
+                    except Timeout:  # noqa: PERF203 - how a look ends
+                        on_event(Stage("wait", 0, None, "passes", self.name))
         try:
             yield
         finally:

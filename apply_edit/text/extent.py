@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Sequence
 
 from apply_edit.text.align import Pair, weight
-from apply_edit.text.fresh import added
+from apply_edit.text.fresh import added, entries
 from apply_edit.text.outline import block_end, defined_name, indent_of
 from apply_edit.text.segments import Segment
 
@@ -30,7 +30,10 @@ def grow_up(segment: Segment, row: int, lines: Sequence[str], low: int, start: i
     floor = max(low, start - len(head) * 2 - 3, start - _WINDOW)
     best = start
     ceiling = start
-    extra = added(text, lines[floor:start], row) if segment.before is not None else set()
+    extra: set[int] = set()
+    if segment.before is not None:
+        old = lines[floor:start]
+        extra = added(text, old, row) | entries(text, old, row)
     for index in range(row - 1, max(-1, row - 1 - _WINDOW), -1):
         line = text[index]
         if weight(line) < 0.5 or index in extra:

@@ -6,9 +6,58 @@ what such lines are equal to says nothing of where the new function goes.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterator, Sequence
 
 from apply_edit.text.outline import block_end, defined_name, indent_of
+
+_ENTRY = re.compile(
+    r"""^\s*(?:(?P<key>"(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*'|[\w$.\-]+)\s*:(?![:=])"""
+    r"""|(?P<item>"(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*'|-?\d[\w.]*)\s*,?\s*$)"""
+)
+_OPEN = tuple(",{[(;:")
+
+
+def entry(line: str) -> str | None:
+    """The key of an entry of data (JSON, a dict, YAML), or the whole of a plain item of a list."""
+    found = _ENTRY.match(line)
+    if found is None or line.split(maxsplit=1)[0] in ("case", "default:", "else:", "try:"):
+        return None
+    return found["key"] or found["item"]
+
+
+def entries(text: Sequence[str], old: Sequence[str], end: int) -> set[int]:
+    """The lines of entries, whole above line `end`, whose keys no old entry of that depth has.
+
+    Entries are much alike, but one of another key comes beside the old ones and rewrites none.
+    """
+    known = {(indent_of(line), key) for line in old if (key := entry(line))}
+    found: set[int] = set()
+    row = 0
+    while row < end:
+        key = entry(text[row])
+        stop = row + 1
+        if key is not None and (indent_of(text[row]), key) not in known:
+            stop = block_end(text, row) if text[row].rstrip().endswith(_OPEN[1:]) else stop
+            if stop <= end:
+                found.update(range(row, stop))
+        row = stop
+    return found
+
+
+def parted(above: str, new: Sequence[str], below: str) -> bool:
+    """Whether a comma has to come behind `above`, the last entry before a closing bracket `below`,
+    once the lines `new` stand between them."""
+    first = next((line for line in new if line.strip()), "")
+    word = above.strip()
+    return (
+        below.strip()[:1] in tuple("]}")
+        and entry(first) is not None
+        and (entry(above) is not None or word in ("}", "]"))
+        and not word.endswith(_OPEN)
+        and not re.search(r"(?:^|\s)(?://|#)", above)
+        and indent_of(above) == indent_of(first)
+    )
 
 
 def fresh(rows: Sequence[str], known: Collection[str | None]) -> Iterator[range]:

@@ -1,7 +1,7 @@
 """Refusals: what is wrong with an answer, before anything of it is shown or written.
 
-Codes: `empty`, `looping`, `truncated`, `fenced`, `elided`, `duplicated`, `incomplete`, `lost`,
-`unparsable`. Each can be let through by the caller (``--allow CODE``).
+Codes: `empty`, `looping`, `truncated`, `fenced`, `elided`, `duplicated`, `incomplete`, `misplaced`,
+`lost`, `unparsable`. Each can be let through by the caller (``--allow CODE``).
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from apply_edit.text.change import Change
 from apply_edit.text.doubled import doubled
 from apply_edit.text.loop_watch import LoopWatch
 from apply_edit.text.lost import lost
+from apply_edit.text.misplaced import misplaced
 from apply_edit.text.sketch import missing_lines
 from apply_edit.text.syntax import fault, language_of
 from apply_edit.text.wrapping import elided, wrapped
@@ -28,6 +29,7 @@ CODES = (
     "elided",
     "duplicated",
     "incomplete",
+    "misplaced",
     "lost",
     "unparsable",
 )
@@ -131,6 +133,14 @@ def _problems(
                 "incomplete",
                 f"the sketch's line {_short(gone[0])}{more} did not arrive in the answer; try "
                 "again or give the sketch more context",
+            )
+        for found in misplaced(change, update):
+            side = "directly " * found.directly + ("behind" if found.behind else "before")
+            yield Problem(
+                "misplaced",
+                f"the sketch has {_short(found.text)} {side} {_short(found.neighbour)}, but line "
+                f"{found.line + offset} {where} has it elsewhere; try again or another model",
+                found.line + offset,
             )
     for loss in lost(change, instruction, update):
         line = loss.line + offset

@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from apply_edit.text.align import Pair, align, weight
-from apply_edit.text.outline import defined_name, indent_of
+from apply_edit.text.fresh import openers
+from apply_edit.text.outline import block_end, defined_name, indent_of
 from apply_edit.text.place import Place, anchored, defines, unanchored
 from apply_edit.text.segments import Segment, Sketch, parse
 
@@ -79,6 +80,7 @@ def _places(sketch: Sketch, lines: list[str]) -> list[Place]:
         if segment.after is not None:
             breaks.add(len(rows))
     pairs = align(rows, frozenset(breaks), lines, _same_definitions(rows, lines))
+    pairs = _matched(rows, pairs, lines)
     segments = list(sketch.segments)
     by_segment = [
         [
@@ -103,6 +105,21 @@ def _places(sketch: Sketch, lines: list[str]) -> list[Place]:
         places.append(place)
         low = place.end
     return places
+
+
+def _matched(rows: Sequence[str], pairs: list[Pair], lines: Sequence[str]) -> list[Pair]:
+    """The pairs, closing lines that are alike told apart: each ends the block that its opening
+    line, paired too, begins in the file."""
+    found = {pair.sketch: pair for pair in pairs}
+    for row, opener in openers(rows).items():
+        if row not in found or opener not in found or not found[opener].exact:
+            continue
+        last = block_end(lines, found[opener].original) - 1
+        above = max(p.original for p in found.values() if p.sketch < row)
+        below = min((p.original for p in found.values() if p.sketch > row), default=len(lines))
+        if above < last < below and lines[last].strip() == rows[row].strip():
+            found[row] = Pair(row, last, True)
+    return [found[row] for row in sorted(found)]
 
 
 def _told(segment: Segment, pairs: list[Pair]) -> list[Pair]:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from apply_edit.text.align import Pair, align, weight
 from apply_edit.text.extent import grow_down, grow_up, whole_block
-from apply_edit.text.fresh import added
+from apply_edit.text.fresh import added, parted
 from apply_edit.text.outline import block_end, defined_name, indent_of, outline
 from apply_edit.text.segments import Segment
 
@@ -60,6 +60,9 @@ def anchored(
         at = start
         while at > low and len(fitted) > 1 and not fitted[0].strip() and not lines[at - 1].strip():
             at, fitted = at - 1, fitted[1:]
+    if head and low < start == first.original and parted(lines[start - 1], fitted, lines[start]):
+        start -= 1
+        fitted.insert(0, lines[start].rstrip() + ",")
     if tail:
         at = end
         while at < high and len(fitted) > 1 and not fitted[-1].strip() and not lines[at].strip():

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pyte
 
-from apply_edit.decode.types import Run, Source, Step
+from apply_edit.decode.types import Finish, Run, Source, Step
 from apply_edit.events import Piece, Wrote
 from apply_edit.show.terminal import Terminal
 from tests.terminal import Seen
@@ -41,6 +41,8 @@ def wrote(
     k: int = 16,
     seconds: float = 0.1,
     elapsed: float = 1.0,
+    closing: str = "",
+    finish: Finish | None = None,
 ) -> Wrote:
     """An event as the editor would emit it."""
     step = Step(
@@ -53,8 +55,10 @@ def wrote(
         context=1000,
         seconds=seconds,
         draft_seconds=0.0,
+        finish=finish,
     )
-    return Wrote(tuple(Piece(s, t) for s, t in pieces), rejected, step, position, tokens, elapsed)
+    texts = tuple(Piece(s, t) for s, t in pieces)
+    return Wrote(texts, rejected, step, position, tokens, elapsed, closing)
 
 
 def an_edit(lines: int = 60, span: range = range(20, 24)) -> Iterator[Wrote]:

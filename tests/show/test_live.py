@@ -54,6 +54,43 @@ def test_a_run_on_a_terminal_of_80_by_24() -> None:
     assert len(lines) == 23
 
 
+CLOSING = "\n</updated-code>"
+
+
+def body(lines: list[str]) -> list[str]:
+    """The lines of the file on a screen, their marks taken off."""
+    return [line[2:] for line in lines[1:-2]]
+
+
+@pytest.mark.parametrize("size", [1, 3, 5, 40])
+@pytest.mark.parametrize("behind", ["", "\n", "\n\n"])
+def test_the_closing_tag_of_the_prompt_is_no_text_of_the_file(size: int, behind: str) -> None:
+    text = "first\n</updated-page>\n<b>last" + CLOSING + behind
+    parts = [text[at : at + size] for at in range(0, len(text), size)]
+    terminal = Emulator(60, 20)
+    clock = Clock()
+    live = Live(terminal, "a.html", clock=clock)
+    for number, part in enumerate(parts, 1):
+        finish = "stop" if number == len(parts) else None
+        # The draft runs past the end of the answer, as drafts of whole files do.
+        live(wrote(("copy", part), rejected=text[number * size :], closing=CLOSING, finish=finish))
+        live.draw()
+        assert not any("updated-code" in line for line in terminal.lines)
+    clock.now += 1.0  # the last draft that fell is no longer shown
+    live.draw()
+    assert body(terminal.lines) == ["first", "</updated-page>", "<b>last"]
+
+
+def test_text_like_the_beginning_of_the_tag_is_shown_at_the_end() -> None:
+    lines = shown(Emulator(60, 20), wrote(("target", "a\n</upd"), closing=CLOSING, finish="length"))
+    assert body(lines) == ["a", "</upd"]
+
+
+def test_parts_of_a_file_do_not_run_into_each_other() -> None:
+    parts = [wrote(("copy", text + CLOSING), closing=CLOSING, finish="stop") for text in "ab"]
+    assert body(shown(Emulator(60, 20), *parts)) == ["a", "b"]
+
+
 def test_a_small_terminal_of_60_by_10() -> None:
     lines = shown(Emulator(60, 10), *list(an_edit())[:24])
     assert len(lines) == 9

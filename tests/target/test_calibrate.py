@@ -48,6 +48,14 @@ def test_the_least_agreeing_width() -> None:
     assert calibrate._least({1: False, 32: False, 64: True}) is None
 
 
+def test_narrow_passes_are_padded_to_the_cheapest_width() -> None:
+    costs = [(1, 130.0), (2, 145.0), (3, 114.0), (4, 110.0), (8, 146.0), (16, 100.0)]
+    assert calibrate._cheapest(costs, 2) == 4
+    assert calibrate._cheapest([(1, 50.0), (2, 51.0), (4, 50.5), (8, 60.0)], 1) == 1
+    assert calibrate._cheapest([(2, 52.0), (4, 50.9), (8, 50.0)], 2) == 4
+    assert calibrate._cheapest(costs, 16) == 16
+
+
 def test_noise_never_makes_a_wider_pass_cheaper() -> None:
     assert calibrate._rising([(1, 5.0), (2, 3.0), (4, 4.0)]) == ((1, 3.0), (2, 3.0), (4, 4.0))
     # Nor one pass dearer than two of half its rows.

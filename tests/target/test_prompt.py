@@ -30,12 +30,6 @@ def test_the_prompt_holds_file_and_edit_and_opens_the_reply() -> None:
     assert "two, not one" in text
 
 
-def test_context_stands_around_a_range() -> None:
-    codec = ReplayCodec()
-    text = codec.decode(build(codec, "b\n", instruction="x", before="a\n", behind="c\n").tokens)
-    assert text.index("a\n") < text.index("<code>\nb\n</code>") < text.index("c\n</code-behind>")
-
-
 @pytest.mark.parametrize(
     "file",
     [

@@ -11,6 +11,7 @@ from apply_edit.editor import Edit, Editor, Request
 from apply_edit.session import Options
 from apply_edit.target.backend import TorchBackend, _cpu_has_bf16
 from apply_edit.target.catalog import DEFAULT_MODEL
+from apply_edit.target.prompt import build
 
 pytestmark = [
     pytest.mark.model,
@@ -108,3 +109,20 @@ def test_edits_in_a_batch_are_those_made_alone() -> None:
     assert any(isinstance(first, bytes) for first, _ in alone)  # type: ignore[misc]
     assert shown(3) == alone
     assert shown(2) == alone
+
+
+def test_a_kept_beginning_is_what_the_model_computes(editor: Editor) -> None:
+    """After the edits above it is kept; every bit must be the one of a pass of this machine."""
+    backend = editor.backend
+    assert isinstance(backend, TorchBackend)
+    engine = backend.target(lambda event: None)
+    editor.session.forget()
+    prompt = build(backend.codec, "x = 1\n", update="x = 2\n")
+    beginning = prompt.tokens[: prompt.fixed]
+    assert len(beginning) > 40
+    engine.reset(0)
+    engine.prefill(beginning)
+    wanted = engine.cache.read(len(beginning))
+    assert backend.recall(engine, beginning) == len(beginning)
+    assert torch.equal(engine.cache.read(len(beginning)), wanted)
+    engine.reset(0)

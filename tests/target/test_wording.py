@@ -42,3 +42,13 @@ def test_the_order_is_the_wording_s(monkeypatch: pytest.MonkeyPatch) -> None:
     text = codec.decode(build(codec, "a = 1\n", instruction="two").tokens)
     assert text.count("<instruction>\ntwo\n") == 2
     assert text.index("<instruction>\ntwo") < text.index("<code>\na = 1")
+
+
+@pytest.mark.parametrize("edit", [{"instruction": "x"}, {"update": "# x\n"}])
+def test_context_comes_first_and_is_only_to_be_read(edit: dict[str, str]) -> None:
+    codec = ReplayCodec()
+    text = codec.decode(build(codec, "b\n", before="a\n", behind="<code>\n", **edit).tokens)
+    places = [text.rindex(part) for part in ("-2>\na\n</", "-2>\n<code>\n</", "<code-2>\nb\n</")]
+    assert places == sorted(places)
+    assert text.index("<code-before-2> and <code-behind-2> only show") < places[0]
+    assert "only show" not in codec.decode(build(codec, "b\n", **edit).tokens)

@@ -29,6 +29,7 @@ def write_gguf(
     tied: bool = True,
     pre: str = "gpt-2",
     seed: int = 0,
+    context: int = 512,
     extra: Callable[[object], None] | None = None,
 ) -> Path:
     """A random model of a family, with quantised matrices and a byte-level tokenizer."""
@@ -38,7 +39,7 @@ def write_gguf(
     tokens = SPECIAL + byte_alphabet() + ["Ġa", "re", "ret"]
     writer = GGUFWriter(str(path), arch)
     writer.add_name("tiny")
-    writer.add_context_length(512)
+    writer.add_context_length(context)
     writer.add_embedding_length(WIDTH)
     writer.add_feed_forward_length(HIDDEN)
     writer.add_block_count(LAYERS)

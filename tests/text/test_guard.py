@@ -250,6 +250,13 @@ GOOD = {
         "Add a setter", None,
     ),
     "a file that never parsed": ("def f(:\n", "def g(:\n", "Rename f to g", None),
+    "a condition that the loop's bounds make needless": (
+        "def near(a, d):\n    for i in range(len(a)):\n        for j in range(len(a)):\n            if i != j:\n"
+        "                if a[i] - a[j] < d:\n                    return True\n    return False\n",
+        "def near(a, d):\n    for i in range(len(a)):\n        for j in range(i + 1, len(a)):\n"
+        "            if abs(a[i] - a[j]) < d:\n                return True\n    return False\n",
+        "Fix the bug in `near`: two numbers can be closer than d either way", None,
+    ),
     "an empty file filled": ("", "a = 1\n", "Set a", None),
     "an empty file left empty": ("", "", "Do nothing", None),
 }  # fmt: skip

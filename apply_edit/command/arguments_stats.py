@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from apply_edit.cli import call, new_app
+from apply_edit.command.arguments import call, new_app
 from apply_edit.command.complete import one_of
 from apply_edit.command.stats import StatsOrder
 

@@ -243,7 +243,13 @@ def edit(
         _opt(DECODING, "--verify/--no-verify", help="decode plainly too and compare the tokens"),
     ] = None,
     timeout: Annotated[
-        str | None, _opt(DECODING, "--timeout", metavar="SECONDS", help="give up after that long")
+        str | None,
+        _opt(
+            DECODING,
+            "--timeout",
+            metavar="SECONDS",
+            help="give up on a FILE after that long; fetching and loading the model count, too",
+        ),
     ] = None,
     batch: Annotated[
         str | None,

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from apply_edit.cli import call, new_app
+from apply_edit.command.arguments import call, new_app
 from apply_edit.command.complete import complete_model
 from apply_edit.command.models import ModelsOrder
 from apply_edit.errors import UsageError

@@ -127,7 +127,7 @@ class Session:
         watch: Callable[[str], bool] | None = None,
         on_event: OnEvent = ignore,
         share: Share | None = None,
-        others: Sequence[Session] = (),
+        others: Callable[[], Sequence[Session]] = tuple,
     ) -> Asking[Answer]:
         """`answer`, asking for the scores of each pass.
 
@@ -153,7 +153,7 @@ class Session:
         stats.load_seconds = self._load_seconds + writing.clock() - writing.started
         self._load_seconds = 0.0
         writing.begin()
-        self._take_over(prompt.tokens, others)
+        self._take_over(prompt.tokens, others())
         tail = yield from self._prefill(target, writing)
         if isinstance(drafter, ModelDrafter):
             drafter.read(prompt.tokens, lambda done, total: writing.check_time())

@@ -114,7 +114,7 @@ class _Several:
             session,
             on_event,
             share=share,
-            others=self._seats.taken(),
+            others=self._seats.taken,
         )
         return self._batch.add(index, _caught(editing), share)
 

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from apply_edit.decode.batch import WIDEST
+from apply_edit.decode.types import Target
 from apply_edit.editor import Edit, Editor, Options, Request
 from apply_edit.errors import ApplyEditError, Refusal
 from apply_edit.events import Event, OnEvent, Stage, Wrote, ignore
@@ -152,6 +153,33 @@ def test_memory_bounds_how_many_there_are() -> None:
     assert outputs(results) == [after(n, 10 + 17 * n) for n in range(5)]
     assert backend.most >= 2
     assert all(positions <= longest for positions in backend.slots)
+
+
+def test_who_leaves_gives_back_its_memory() -> None:
+    """As many caches as may be under way, though as many were made as there are edits."""
+    import gc
+    import weakref
+
+    backend, items = several(7)
+    made: list[weakref.ref[object]] = []
+    plain_slot = backend.slot
+    most = 0
+
+    def slot(positions: int) -> Target:
+        nonlocal most
+        target = plain_slot(positions)
+        made.append(weakref.ref(target))
+        gc.collect()
+        most = max(most, sum(ref() is not None for ref in made))
+        return target
+
+    backend.slot = slot  # type: ignore[method-assign]
+    results = Editor(backend).edit_all(items, batch=3)
+    assert outputs(results) == [after(n, 10 + 17 * n) for n in range(7)]
+    assert len(made) >= 4
+    assert most <= 2  # beside the editor's own
+    gc.collect()
+    assert not any(ref() for ref in made)
 
 
 def test_seats_are_counted_in_bytes_and_given_back() -> None:

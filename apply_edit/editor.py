@@ -224,7 +224,7 @@ class Editor:
         on_event: OnEvent = ignore,
         *,
         share: Share | None = None,
-        others: Sequence[Session] = (),
+        others: Callable[[], Sequence[Session]] = tuple,
     ) -> Asking[Edit]:
         """`edit`, asking for the scores of each pass. `share` and `others` are `Session`'s."""
         questions = asked.questions

@@ -12,7 +12,7 @@ from apply_edit.decode.loop import decoding
 from apply_edit.decode.margin import MarginTarget
 from apply_edit.decode.prefix import shared_prefix
 from apply_edit.decode.rows import Asking, Rows, drive
-from apply_edit.decode.schedule import AdaptiveSchedule, FixedSchedule, in_batch
+from apply_edit.decode.schedule import AdaptiveSchedule, FixedSchedule
 from apply_edit.decode.stats import Stats
 from apply_edit.decode.types import Proposer, Schedule, Step, Target
 from apply_edit.draft.drafter import Drafter
@@ -63,8 +63,8 @@ class Session:
     """Asks one backend for answers; tokens that the next prompt begins with alike are kept.
 
     `slot` is a target of the backend to use in place of its first one, for one of several
-    requests at once. `requests` is how many there are: passes are shared, and drafts are to be
-    as long as pays then.
+    requests at once. `requests` is how many there are at the moment: passes are shared, and drafts
+    are to be as long as pays then.
     """
 
     def __init__(
@@ -134,7 +134,7 @@ class Session:
         watch: Callable[[str], bool] | None = None,
         on_event: OnEvent = ignore,
         share: Share | None = None,
-        others: Sequence[Session] = (),
+        others: Callable[[], Sequence[Session]] = tuple,
     ) -> Asking[Answer]:
         """`answer`, asking for the scores of each pass.
 
@@ -162,7 +162,7 @@ class Session:
         stats.load_seconds = self._load_seconds + writing.clock() - writing.started
         self._load_seconds = 0.0
         writing.begin()
-        self._take_over(prompt.tokens, others)
+        self._take_over(prompt.tokens, others())
         tail = yield from self._prefill(target, writing)
         if isinstance(drafter, ModelDrafter):
             drafter.read(prompt.tokens, lambda done, total: writing.check_time())
@@ -244,7 +244,7 @@ class Session:
             return Silent(), FixedSchedule(0)
         codec = self.backend.codec
         k = None if options.k is None else min(options.k, MOST)
-        schedule = AdaptiveSchedule(in_batch(self.backend.costs(), self.requests), most=MOST)
+        schedule = AdaptiveSchedule(self.backend.costs(), most=MOST, requests=lambda: self.requests)
         proposer = CopyProposer(
             prompt.reference,
             update=prompt.update,

@@ -103,14 +103,10 @@ class _Several:
             return None
         self._waiting.popleft()
         asked, self._next = self._next, None
-        session.requests = min(self._most, len(self._batch) + 1 + len(self._waiting))
         on_event = self._listen(index)
-        if session.requests > 1:
-            on_event(
-                Note(
-                    f"up to {session.requests} edits share the passes; seconds are this one's share"
-                )
-            )
+        requests = self._share(len(self._batch) + 1)
+        if requests > 1:
+            on_event(Note(f"up to {requests} edits share the passes; seconds are this one's share"))
         share = Share()
         editing = self._editor.editing(
             asked,
@@ -118,7 +114,7 @@ class _Several:
             session,
             on_event,
             share=share,
-            others=self._seats.taken(),
+            others=self._seats.taken,
         )
         return self._batch.add(index, _caught(editing), share)
 
@@ -131,7 +127,16 @@ class _Several:
     def _left(self, ended: Sequence[tuple[int, Result]]) -> Iterator[tuple[int, Result]]:
         for index, _ in ended:
             self._seats.leave(index)
+        if ended:
+            self._share(len(self._batch))
         yield from ended
+
+    def _share(self, live: int) -> int:
+        """Let all who are under way, so many, know how many share the passes from now on."""
+        requests = max(1, min(self._most, live + len(self._waiting)))
+        for session in self._seats.taken():
+            session.requests = requests
+        return requests
 
 
 def _caught(editing: Asking[Edit]) -> Asking[Result]:

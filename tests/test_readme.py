@@ -40,7 +40,8 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A repository with the README's files, and `apply-edit` on the PATH."""
     work = tmp_path / "project"
     work.mkdir()
-    (work / "app.py").write_text(BEFORE)
+    for name in ("app.py", "server.py", "client.py"):
+        (work / name).write_text(BEFORE)
     (work / "sketch.py").write_text(re.findall(r"```python\n(import.*?)```", README, re.DOTALL)[0])
     (tmp_path / "after.py").write_text(AFTER)
     (tmp_path / "head.py").write_text("".join(AFTER.splitlines(keepends=True)[:-3]))
@@ -86,6 +87,8 @@ def test_shell_commands(command: str, project: Path, monkeypatch: pytest.MonkeyP
     if "--write" in command or "git apply" in command:
         assert now == AFTER
         assert done.stdout == ""
+        others = AFTER if "server.py" in command else BEFORE
+        assert (project / "client.py").read_text() == others
     elif "> app_new.py" in command:
         assert (project / "app_new.py").read_text() == AFTER
     elif "--check" in command:

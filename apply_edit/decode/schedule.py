@@ -10,7 +10,7 @@ seen over events expected, a Gamma-Poisson estimate), old passes weighing less.
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import pairwise
 
 from apply_edit.decode.types import Draft
@@ -113,17 +113,15 @@ class CostTable:
         return times[index - 1] + slope * (rows - low)
 
 
-def in_batch(
-    cost: Sequence[tuple[int, float]] | None, requests: int
-) -> Sequence[tuple[int, float]] | None:
+def in_batch(cost: Sequence[tuple[int, float]], requests: int) -> Sequence[tuple[int, float]]:
     """What a pass costs each of so many requests that share it, all with as many rows.
 
     Fewer rows are free than alone: the narrow pass is divided among them.
     """
     if requests < 2:
         return cost
-    table = CostTable(cost if cost else DEFAULT_COST)
-    return [(rows, table(rows * requests) / requests) for rows, _ in cost or DEFAULT_COST]
+    table = CostTable(cost)
+    return [(rows, table(rows * requests) / requests) for rows, _ in cost]
 
 
 class FixedSchedule:
@@ -166,14 +164,31 @@ class _History:
 class AdaptiveSchedule:
     """The k with the most expected tokens per second, from measured costs and what was accepted.
 
-    `cost` is (rows, milliseconds) per measured row count. `most` bounds k.
+    `costs` is (rows, milliseconds) per measured row count. `most` bounds k. `requests` says how
+    many share the passes now, in a batch.
     """
 
-    def __init__(self, cost: Sequence[tuple[int, float]] | None = None, *, most: int = 256) -> None:
-        self.cost = CostTable(cost if cost else DEFAULT_COST)
+    def __init__(
+        self,
+        costs: Sequence[tuple[int, float]] | None = None,
+        *,
+        most: int = 256,
+        requests: Callable[[], int] = lambda: 1,
+    ) -> None:
+        self._costs = costs if costs else DEFAULT_COST
+        self._requests = requests
+        self._tables: dict[int, CostTable] = {}
         self._most = most
         self._everywhere = _History()
         self._regions: dict[int, _History] = {}
+
+    @property
+    def cost(self) -> CostTable:
+        """What a pass costs as things are."""
+        requests = self._requests()
+        if requests not in self._tables:
+            self._tables[requests] = CostTable(in_batch(self._costs, requests))
+        return self._tables[requests]
 
     @property
     def limit(self) -> int:
@@ -190,13 +205,13 @@ class AdaptiveSchedule:
         if not draft.tokens:
             return 0
         side = sum(len(branch.tokens) for branch in draft.branches if branch.fork == 0)
-        scale = self.scale(draft.region)
+        scale, cost = self.scale(draft.region), self.cost
         alive, tokens = 1.0, 1.0
-        best, best_rate = 0, 1.0 / self.cost(1 + side)
+        best, best_rate = 0, 1.0 / cost(1 + side)
         for k in range(1, min(len(draft.tokens), self._most) + 1):
             alive *= survival(draft.match + k - 1, scale)
             tokens += alive
-            rate = tokens / self.cost(1 + side + k)
+            rate = tokens / cost(1 + side + k)
             if rate > best_rate * (1.0 - SLACK if k > LONG else 1.0):
                 best, best_rate = k, max(rate, best_rate)
         return best

@@ -79,6 +79,7 @@ class Live:
         def hear(event: Event) -> None:
             with self._lock:
                 if not isinstance(event, Note):
+                    scene.among = self._among()
                     scene.update(event, self._clock())
                     self._dirty = True
 
@@ -90,6 +91,9 @@ class Live:
             self._over += 1
             self._last = self._scenes.pop(number, self._last)
             self._dirty = True
+
+    def _among(self) -> str:
+        return f"{self._over} of {self._files} files done" if self._files > 1 else ""
 
     def _shown(self) -> Scene:
         """The first of the files that are under way, or else the last that was."""
@@ -114,7 +118,7 @@ class Live:
             self._size = (columns, rows)
             notes, self._notes = self._notes, []
             scene = self._shown()
-            scene.among = f"{self._over} of {self._files} files done" if self._files > 1 else ""
+            scene.among = self._among()
             lines = scene.lines(columns, rows, self._look, now)
             for note in notes:
                 self._painter.say(note)

@@ -55,10 +55,14 @@ class Scene:
     seconds_at: float = 0.0
     remaining: Remaining = field(default_factory=Remaining)
     among: str = ""
-    """How far the other files of the call are, in words."""
+    """How far the files of the call are, in words, where there are several."""
+    begun: float | None = None
+    """When the prompt began to be read."""
 
     def update(self, event: Event, now: float) -> None:
         """Take in one event; `now` in seconds of any steady clock."""
+        if self.begun is None and (isinstance(event, Wrote) or _reads(event)):
+            self.begun = now
         if isinstance(event, Stage):
             if self.stage is None or self.stage.name != event.name:
                 self.stage_since = now
@@ -89,8 +93,13 @@ class Scene:
         self.k = step.k
         # A proposer that looks back in the file must not make the bar run back.
         self.position = max(self.position, min(1.0, event.position))
-        self.seconds, self.seconds_at = event.seconds, now
         seconds = step.seconds + step.draft_seconds
+        written = event.seconds
+        if self.among and self.begun is not None:
+            # Of a pass that is shared the event counts a share, and a person waits for the whole.
+            seconds = now - (self.seconds_at or self.begun)
+            written = now - self.begun
+        self.seconds, self.seconds_at = written, now
         self.remaining.add(len(step.tokens), step.accepted, seconds, self.position)
 
     def _append(self, piece: Piece) -> None:
@@ -199,6 +208,10 @@ class Scene:
                 line.append((text, "faint"))
         room = min(30, width - width_of(line) - 1)
         return [*line, (" ", ""), *look.bar(room, share)] if room >= 4 else line
+
+
+def _reads(event: Event) -> bool:
+    return isinstance(event, Stage) and event.name == "prefill"
 
 
 def _amount(count: float, unit: str) -> str:

@@ -217,7 +217,8 @@ class Engine:
         kernel would round differently.
         """
         least = min(self.widths.least, total)
-        if total - asked[0] <= max(least, len(asked)):
+        in_a_row = asked[-1] - asked[0] + 1 == len(asked)
+        if in_a_row and total - asked[0] <= max(least, len(asked)):
             start = min(asked[0], total - least)
             logits = self._model(**inputs, logits_to_keep=total - start).logits[0]
             return logits[asked[0] - start :][: len(asked)], asked[0] - start

@@ -12,6 +12,7 @@ from apply_edit.decode.schedule import (
     CostTable,
     FixedSchedule,
     hazard,
+    in_batch,
     survival,
 )
 from apply_edit.decode.types import Branch, Draft
@@ -144,3 +145,27 @@ def test_a_choice_is_always_possible(
     for drafted, accepted in history:
         schedule.record(draft(drafted, match), min(drafted, accepted), 0.1)
     assert 0 <= schedule.choose(draft(length, match)) <= min(length, schedule.limit)
+
+
+def test_in_a_batch_each_pays_a_share_and_fewer_rows_are_free() -> None:
+    assert in_batch(CPU, 1) == CPU
+    shared = in_batch(CPU, 4)
+    assert dict(shared)[1] == CostTable(CPU)(4) / 4
+    assert dict(shared)[64] == CostTable(CPU)(256) / 4
+    alone, four = CostTable(CPU), CostTable(shared)
+    assert four.free_rows < alone.free_rows
+    assert four.row_price > alone.row_price
+    # A pass of one row costs a fraction, a wide one nearly as much as alone.
+    assert four(1) < 0.3 * alone(1)
+    assert four(240) > 0.9 * alone(240)
+    unsure = draft(200, 2)
+    assert AdaptiveSchedule(shared).choose(unsure) <= AdaptiveSchedule(CPU).choose(unsure)
+
+
+def test_who_is_left_alone_drafts_as_one_who_always_was() -> None:
+    requests = 4
+    schedule = AdaptiveSchedule(CPU, requests=lambda: requests)
+    unsure = draft(200, 6)
+    together = schedule.choose(unsure)
+    requests = 1
+    assert schedule.choose(unsure) == AdaptiveSchedule(CPU).choose(unsure) > together

@@ -357,6 +357,48 @@ def test_another_file_begins_anew() -> None:
     assert "of a" not in "\n".join(terminal.lines)
 
 
+def test_of_several_files_the_first_unfinished_is_drawn() -> None:
+    terminal = Emulator(70, 10)
+    clock = Clock()
+    live = Live(terminal, "a.py", "m", clock=clock, files=3)
+    live(Stage("download", 1, 2, "bytes"))
+    first = live.begin("a.py", 0)
+    second = live.begin("b.py", 1)
+    third = live.begin("c.py", 2)
+    for hear, name in ((second, "b"), (first, "a"), (third, "c"), (second, "b")):
+        clock.now += 2
+        hear(wrote(("copy", f"of {name}\n")))
+    live.draw()
+    screen = "\n".join(terminal.lines)
+    assert terminal.lines[0].startswith("a.py · 0 of 3 files done · m")
+    assert ("of a" in screen, "of b" in screen, "of c" in screen) == (True, False, False)
+    live.end(1)
+    live.draw()
+    assert terminal.lines[0].startswith("a.py · 1 of 3 files done · m")
+    live.end(0)
+    live.draw()
+    screen = "\n".join(terminal.lines)
+    assert terminal.lines[0].startswith("c.py · 2 of 3 files done · m")
+    assert ("of a" in screen, "of c" in screen) == (False, True)
+    live.end(2)
+    live.draw()
+    assert terminal.lines[0].startswith("c.py · 3 of 3 files done · m")
+
+
+def test_of_shared_passes_the_clock_shows_what_a_person_waits() -> None:
+    terminal = Emulator(80, 10)
+    clock = Clock()
+    live = Live(terminal, "a.py", clock=clock, files=2)
+    hear = live.begin("a.py", 0)
+    live.begin("b.py", 1)
+    hear(Stage("prefill", 0, 10, "tokens"))
+    for _ in range(4):
+        clock.now += 10
+        hear(wrote(("copy", "x\n")))
+    live.draw()
+    assert terminal.lines[-1].endswith("40 s")
+
+
 def test_the_thread_draws_by_itself() -> None:
     terminal = Emulator(60, 10)
     with Live(terminal, "a.py") as live:

@@ -74,6 +74,16 @@ def test_the_summary_line() -> None:
     assert nothing[0][0] == "no changes"
 
 
+def test_a_share_of_passes_is_not_called_fast() -> None:
+    steps = [step(1, 1, 0.1), step(33, 40, 0.4), step(1, 1, 0.1)]
+    stats = made(*steps)
+    stats.batch = 3
+    text = "".join(text for text, _ in summary(3, stats, steps, Look(), 120))
+    assert text == "changed 3 lines · 8.4 s · 11.7 tokens/pass"
+    assert dict(figures(stats))["batch"] == "up to 3 edits; seconds are this one's share"
+    assert "batch" not in dict(figures(made(*steps)))
+
+
 def test_the_table_of_figures() -> None:
     stats = made(step(1, 1, 0.1), step(33, 40, 0.4))
     stats.floor_seconds = 4.2

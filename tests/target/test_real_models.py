@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from apply_edit.editor import Editor, Request
+from apply_edit.editor import Edit, Editor, Request
 from apply_edit.session import Options
 from apply_edit.target.backend import TorchBackend, _cpu_has_bf16
 from apply_edit.target.catalog import DEFAULT_MODEL
@@ -77,6 +77,38 @@ def test_a_real_edit_is_verified(editor: Editor) -> None:
     assert b"    return 2 * (width + height)\n" in result.output
     if editor.backend.name == DEFAULT_MODEL:  # the small one may lose a blank line
         assert result.output.decode() == before.replace("width + height", "2 * (width + height)")
+
+
+def test_edits_in_a_batch_are_those_made_alone() -> None:
+    """Three short files in the small model, their tokens and their refusals."""
+    editor = Editor.load("qwen2.5-coder-0.5b")
+    items = [
+        (
+            b"def area(width, height):\n    return width + height\n",
+            Request(instruction="Multiply width and height", name="area.py"),
+        ),
+        (
+            b"NAMES = ['a', 'b']\n\n\ndef first():\n    return NAMES[0]\n",
+            Request(instruction="Add a function last() that returns the last name", name="n.py"),
+        ),
+        (
+            b"limit = 10\n",
+            Request(update="limit = 20\nstep = 2\n", name="limit.py"),
+        ),
+    ]
+
+    def shown(batch: int) -> list[object]:
+        return [
+            (r.output, [t for s in r.steps for t in s.tokens])
+            if isinstance(r, Edit)
+            else (r.code, r.message)
+            for r in editor.edit_all(items, Options(max_new_tokens=120), batch=batch)
+        ]
+
+    alone = shown(1)
+    assert any(isinstance(first, bytes) for first, _ in alone)  # type: ignore[misc]
+    assert shown(3) == alone
+    assert shown(2) == alone
 
 
 def test_a_kept_beginning_is_what_the_model_computes(editor: Editor) -> None:

@@ -47,7 +47,7 @@ def models(order: ModelsOrder, streams: Streams) -> int:
         elif order.action == "train-heads":
             from apply_edit.command.train import train
 
-            train(order, settings, streams, voice)
+            train(model, order.folders, order.minutes, settings, streams, voice)
         else:
             freed = remove(model)
             voice.note(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,28 +15,33 @@ from apply_edit.text.sources import source_files
 from apply_edit.words import count, name, quote
 
 if TYPE_CHECKING:
-    from apply_edit.command.models import ModelsOrder
     from apply_edit.distil import Report
 
 MOST_MINUTES = 7 * 24 * 60.0
 
 
-def train(order: ModelsOrder, settings: Settings, streams: Streams, voice: Voice) -> None:
-    """Train heads for the one model that `order` names.
+def train(
+    model: str,
+    folders: Sequence[str],
+    said: str | None,
+    settings: Settings,
+    streams: Streams,
+    voice: Voice,
+) -> None:
+    """Train heads for `model` on the source files in `folders`, for `said` minutes.
 
     Raises `UsageError` ``bad-value``, `InputError` ``not-found`` and ``no-sources`` before
     anything slow.
     """
-    minutes = _minutes(order.minutes)
-    files = source_files([Path(folder) for folder in order.folders])
+    minutes = _minutes(said)
+    files = source_files([Path(folder) for folder in folders])
     if not files:
-        shown = ", ".join(quote(folder) for folder in order.folders)
+        shown = ", ".join(quote(folder) for folder in folders)
         raise InputError("no-sources", f"there are no source files in {shown}; name another folder")
     voice.detail(f"practising on {count(len(files), 'source file')}")
     from apply_edit.distil import MINUTES, train_heads
     from apply_edit.target.backend import TorchBackend
 
-    model = order.names[0]
     with watching(streams, settings, voice, f"draft heads for {model}", "") as watch:
         backend = TorchBackend.open(
             model,

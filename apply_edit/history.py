@@ -21,7 +21,7 @@ from typing import Any
 
 from apply_edit import __version__
 from apply_edit.decode.stats import Stats
-from apply_edit.editor import Request
+from apply_edit.edit import Request
 from apply_edit.target.catalog import CATALOG
 
 FORMAT = 1

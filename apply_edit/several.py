@@ -4,24 +4,52 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Generator, Iterator, Sequence
-from typing import TYPE_CHECKING, Union
+from typing import Protocol
 
 from apply_edit.decode.batch import Batch, Share
 from apply_edit.decode.rows import Asking
+from apply_edit.edit import Asked, Edit, Request
 from apply_edit.errors import ApplyEditError
 from apply_edit.events import Note, OnEvent
 from apply_edit.options import Options
 from apply_edit.seats import Seats
-from apply_edit.target.codec import Slotted
+from apply_edit.session import Session
+from apply_edit.target.codec import Backend, Slotted
 
-if TYPE_CHECKING:
-    from apply_edit.editor import Asked, Edit, Editor, Request
+Result = Edit | ApplyEditError
 
-Result = Union["Edit", ApplyEditError]
+
+class Editing(Protocol):
+    """Whoever makes one edit: the editor."""
+
+    @property
+    def backend(self) -> Backend: ...
+
+    @property
+    def session(self) -> Session: ...
+
+    def edit(
+        self, data: bytes, request: Request, options: Options, on_event: OnEvent, /
+    ) -> Edit: ...
+
+    def ask(self, data: bytes, request: Request, options: Options) -> Asked: ...
+
+    def editing(
+        self,
+        asked: Asked,
+        options: Options,
+        session: Session,
+        on_event: OnEvent = ...,
+        *,
+        share: Share | None = None,
+        others: Callable[[], Sequence[Session]] = ...,
+    ) -> Asking[Edit]:
+        """`edit`, asking for the scores of each pass."""
+        ...
 
 
 def edits(
-    editor: Editor,
+    editor: Editing,
     items: Sequence[tuple[bytes, Request]],
     options: Options,
     listen: Callable[[int], OnEvent],
@@ -51,7 +79,7 @@ class _Several:
 
     def __init__(
         self,
-        editor: Editor,
+        editor: Editing,
         backend: Slotted,
         items: Sequence[tuple[bytes, Request]],
         options: Options,

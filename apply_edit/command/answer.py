@@ -13,7 +13,7 @@ from apply_edit.errors import ApplyEditError, Refusal
 from apply_edit.words import name
 
 if TYPE_CHECKING:
-    from apply_edit.editor import Edit
+    from apply_edit.edit import Edit
 
 SCHEMA = 1
 

@@ -12,7 +12,7 @@ from apply_edit.command.order import Order
 from apply_edit.command.signals import ending
 from apply_edit.command.streams import Streams
 from apply_edit.command.voice import Voice
-from apply_edit.editor import Edit
+from apply_edit.edit import Edit
 from apply_edit.errors import ApplyEditError, InputError, SaveError
 from apply_edit.text.gitname import repository_path, skipped_by_git
 from apply_edit.text.patch import check, diff

@@ -11,9 +11,10 @@ from apply_edit.command.order import Order
 from apply_edit.command.read import Job
 from apply_edit.command.voice import Voice
 from apply_edit.config import Settings
-from apply_edit.editor import Edit, Options
+from apply_edit.edit import Edit
 from apply_edit.errors import ApplyEditError, Refusal, SaveError
 from apply_edit.events import Event, OnEvent
+from apply_edit.options import Options
 from apply_edit.target.codec import Backend
 from apply_edit.words import name
 

@@ -9,7 +9,7 @@ from apply_edit.command.order import Order
 from apply_edit.command.streams import Streams
 from apply_edit.command.voice import Voice
 from apply_edit.config import Settings
-from apply_edit.editor import Request, check_request
+from apply_edit.edit import Request, check_request
 from apply_edit.errors import ApplyEditError, InputError, UsageError
 from apply_edit.text.save import Snapshot, snapshot
 from apply_edit.words import name, quote

@@ -9,8 +9,9 @@ from typing import Any
 
 from apply_edit import __version__
 from apply_edit.decode.stats import Stats
-from apply_edit.editor import Edit, Options, Request
+from apply_edit.edit import Edit, Request
 from apply_edit.errors import ApplyEditError, Refusal
+from apply_edit.options import Options
 from apply_edit.show.recording import Pass, Recorder, lines_of, passes_of
 from apply_edit.show.summary import changed_lines, speedup
 from apply_edit.target.codec import Backend

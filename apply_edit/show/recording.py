@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from difflib import SequenceMatcher
 
 from apply_edit.decode.stats import Stats, Tally
-from apply_edit.editor import Edit, Request
+from apply_edit.edit import Edit, Request
 from apply_edit.errors import InputError, UsageError
 from apply_edit.events import Event, Note, Piece, Wrote
 from apply_edit.text.document import Document

@@ -10,7 +10,7 @@ from statistics import median
 
 from apply_edit.decode.stats import Stats
 from apply_edit.decode.types import Step
-from apply_edit.editor import Edit
+from apply_edit.edit import Edit
 from apply_edit.show.look import Line, Look, cut, width_of
 from apply_edit.show.remaining import duration
 from apply_edit.show.terminal import Terminal, can_draw

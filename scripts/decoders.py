@@ -68,7 +68,7 @@ class Decoders:
         self.session = _Choosing(editor.session)
 
     def run(self, case: Case, decoder: str) -> tuple[Answer, Prompt, float]:
-        prompt = Ours(self.editor).prompt(case)
+        prompt = Ours(self.editor).question(case).prompt
         predicted = None
         if case.update is not None:
             predicted = merge.predict(prompt.seen + "\n", case.update).text.removesuffix("\n")

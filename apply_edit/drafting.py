@@ -22,8 +22,9 @@ SELF_TRUST, MODEL_TRUST, HEADS_TRUST = 0.9, 0.6, 0.0
 """How much likelier than stated the first guesses of a drafter are taken to hold."""
 MODEL_SHARE, HEADS_SHARE = 0.25, 0.03
 """What a guess of a smaller model or of draft heads is thought to cost, in passes of the target."""
-HEADS_SIDES = 3
-"""Branches beside a chain of heads: they cost a row each, and a pass has some to spare."""
+HEADS_SIDES, HEADS_RIDING = 2, 2
+"""Branches beside a chain of heads, of their own and of what copying guesses: they cost little, and
+the two are right at different places."""
 
 
 @runtime_checkable
@@ -133,5 +134,12 @@ def beside_copying(
     )
     proposer: Proposer = chain
     if copy is not None:
-        proposer = CombinedProposer(copy, chain, prompt.reference, schedule.cost, schedule.scale)
+        proposer = CombinedProposer(
+            copy,
+            chain,
+            prompt.reference,
+            schedule.cost,
+            schedule.scale,
+            riding=HEADS_RIDING if name == HEADS and k is None else 0,
+        )
     return proposer, CombinedSchedule(schedule if k is None else FixedSchedule(k))

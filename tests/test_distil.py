@@ -99,7 +99,7 @@ def test_heads_are_trained_kept_and_used(backend: TorchBackend, files: list[Path
     report = trained(backend, files, events)
     assert report.path == heads_path(backend.resolved.weights_id)
     assert report.bytes == report.path.stat().st_size
-    assert report.edits >= 3
+    assert report.edits >= 1
     assert report.positions > report.inside > 0
     assert report.fit.last_loss < report.fit.first_loss
     stages = {event.name for event in events if isinstance(event, Stage)}

@@ -7,9 +7,10 @@ its own words are found in the original again: from there the copy rides behind 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 from apply_edit.decode.schedule import hazard, survival
-from apply_edit.decode.types import Draft, Learner, Proposer, Schedule
+from apply_edit.decode.types import Branch, Draft, Learner, Proposer, Schedule
 from apply_edit.draft.chain import LEARNED, ChainProposer
 from apply_edit.draft.index import Reference
 
@@ -25,6 +26,8 @@ CAUTION = 2.0
 """How much likelier than a copy in step one behind a chain is thought to fall at first."""
 WEIGHT = 3.0
 """How many expected falls that first thought counts for."""
+RIDING = 3
+"""Tokens of a branch that rides beside a learned chain."""
 CONTEXT = 32
 """Output tokens that a place in the original is compared with."""
 
@@ -34,6 +37,7 @@ class CombinedProposer:
 
     `reference` is what an edit is expected to return to, the original's tokens. `scale(region)`
     is how much likelier than usual a copy of a region falls; `cost(rows)` a pass in milliseconds.
+    Up to `riding` of the copying proposer's guesses ride as branches beside a learned chain.
     """
 
     def __init__(
@@ -43,8 +47,10 @@ class CombinedProposer:
         reference: Sequence[int],
         cost: Callable[[int], float],
         scale: Callable[[int], float] = lambda region: 1.0,
+        riding: int = 0,
     ) -> None:
         self._copy = copy
+        self._riding = riding
         self._learned = learned
         self._cost = cost
         self._scale = scale
@@ -62,7 +68,11 @@ class CombinedProposer:
             return copied
         self._followed = None
         draft = self._learned.write(limit, self._resume)
-        return draft if draft.tokens else copied
+        if not draft.tokens:
+            return copied
+        if self._riding and copied.region < 0:
+            return replace(draft, branches=riding(draft, copied, self._riding))
+        return draft
 
     def observe(self, tokens: Sequence[int], draft: Draft, accepted: int) -> None:
         copied = self._copied
@@ -129,6 +139,34 @@ class CombinedProposer:
             self._fell += fell
             self._hazard += sum(hazard(match + i) for i in range(held + fell))
         self._followed = None
+
+
+def riding(draft: Draft, copied: Draft, most: int) -> tuple[Branch, ...]:
+    """The branches of `draft`, and up to `most` paths of `copied` that leave its chain elsewhere.
+
+    >>> riding(Draft((1, 2), "draft"), Draft((1, 5, 6)), 1)
+    (Branch(fork=1, tokens=(5, 6), source='copy'),)
+    """
+    found = list(draft.branches)
+    taken = {(branch.fork, branch.tokens[0]): place for place, branch in enumerate(found)}
+    paths = [(copied.source, copied.tokens)]
+    paths += [(b.source, (*copied.tokens[: b.fork], *b.tokens)) for b in copied.branches]
+    for source, path in paths:
+        fork = 0
+        while fork < min(len(path), len(draft.tokens)) and path[fork] == draft.tokens[fork]:
+            fork += 1
+        tokens = path[fork : fork + RIDING]
+        if not tokens or fork == len(draft.tokens):
+            continue
+        known = taken.get((fork, tokens[0]))
+        if known is not None:
+            # The same guess, but it may know how to go on.
+            if len(found[known].tokens) < len(tokens):
+                found[known] = Branch(fork, tokens, source)
+        elif len(found) < len(draft.branches) + most:
+            taken[fork, tokens[0]] = len(found)
+            found.append(Branch(fork, tokens, source))
+    return tuple(found)
 
 
 class CombinedSchedule:

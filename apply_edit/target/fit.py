@@ -170,10 +170,11 @@ class Fitting:
         for group in self._optimiser.param_groups:
             group["lr"] = rate * min(1.0, (self.steps + 1) / WARM)
         loss = self._loss(places, chance)
-        self._optimiser.zero_grad()
-        loss.backward()
-        torch.nn.utils.clip_grad_norm_(self.heads.parameters(), 1.0)
-        self._optimiser.step()
+        if loss.requires_grad:  # there were tokens to learn
+            self._optimiser.zero_grad()
+            loss.backward()
+            torch.nn.utils.clip_grad_norm_(self.heads.parameters(), 1.0)
+            self._optimiser.step()
         self._losses.append(float(loss.detach()))
         self.steps += 1
 

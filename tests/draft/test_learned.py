@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from apply_edit.decode.accept import Greedy, Rule, Sampled
 from apply_edit.decode.loop import decode
 from apply_edit.decode.schedule import AdaptiveSchedule
-from apply_edit.decode.types import Proposer, Schedule, Step
+from apply_edit.decode.types import Branch, Draft, Proposer, Schedule, Step
 from apply_edit.draft.chain import LEARNED, LONGEST, ChainProposer, Confidence
-from apply_edit.draft.combine import CombinedProposer, CombinedSchedule
+from apply_edit.draft.combine import CombinedProposer, CombinedSchedule, riding
 from apply_edit.draft.drafter import Drafter, Guess, guess_of
 from apply_edit.draft.heads import HeadsDrafter
 from apply_edit.draft.lookup import CopyProposer
@@ -157,7 +157,10 @@ def test_tokens_are_those_of_plain_decoding(
     proposer: Proposer = chain
     if copying:
         copy = CopyProposer(prompt, forbidden={END})
-        proposer = CombinedProposer(copy, chain, prompt, schedule.cost, schedule.scale)
+        beside = 2 if kind == "heads" else 0
+        proposer = CombinedProposer(
+            copy, chain, prompt, schedule.cost, schedule.scale, riding=beside
+        )
     steps = run(
         target, proposer, CombinedSchedule(schedule), prompt, rule, budget=budget, tail=tail
     )
@@ -374,3 +377,11 @@ def test_runners_up_hang_where_the_chain_is_likeliest_to_fall(sides: int) -> Non
     assert branches == {0: set(), 1: {(1, (6,))}, 3: {(0, (4,)), (1, (6,))}}[sides]
     # Rows that cost too much get none.
     assert draft(3.0)[1] == set()
+
+
+def test_guesses_of_copying_ride_beside_a_learned_chain() -> None:
+    chain = Draft((1, 2, 3), "draft", None, LEARNED, branches=(Branch(0, (7,)),))
+    copied = Draft((1, 5, 6, 8, 9), "output", branches=(Branch(0, (7, 4)), Branch(1, (2, 3, 4))))
+    assert riding(chain, copied, 2) == (Branch(0, (7, 4)), Branch(1, (5, 6, 8), "output"))
+    assert riding(chain, copied, 0) == (Branch(0, (7, 4)),)
+    assert riding(chain, Draft(), 2) == chain.branches

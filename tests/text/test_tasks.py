@@ -47,7 +47,7 @@ def tiny():
 
 
 def every(source: str, name: str) -> Iterator[Task]:
-    for seed in range(60):
+    for seed in range(400):
         yield from tasks(source, name, 5, seed)
 
 

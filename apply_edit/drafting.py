@@ -22,7 +22,7 @@ SELF_TRUST, MODEL_TRUST, HEADS_TRUST = 0.9, 0.6, 0.0
 """How much likelier than stated the first guesses of a drafter are taken to hold."""
 MODEL_SHARE, HEADS_SHARE = 0.25, 0.03
 """What a guess of a smaller model or of draft heads is thought to cost, in passes of the target."""
-HEADS_SIDES, HEADS_RIDING = 2, 2
+HEADS_SIDES, HEADS_RIDING = 1, 1
 """Branches beside a chain of heads, of their own and of what copying guesses: they cost little, and
 the two are right at different places."""
 

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import glob
 import json
 import os
 import shutil
@@ -33,6 +34,9 @@ FORMAT = 1
 """Raised when the converted form changes; folders of another format are made anew."""
 
 _POLL = 0.4  # seconds between two looks whether another run is done
+
+MADE = ("calibration", "four-bit", "heads", "prefix")
+"""Folders of the cache for what is made of weights; names there begin with the weights' id."""
 
 State = Literal["present", "partial", "absent"]
 
@@ -200,19 +204,26 @@ def stored() -> tuple[Stored, ...]:
 def remove(name: str, on_event: OnEvent = ignore) -> int:
     """Delete a model from the cache, whole or half-made; returns the bytes freed."""
     slot = slot_of(name)
-    heads = heads_path(slot.id)
-    freed = _size(slot.folder) + _size(slot.work)
-    if heads.is_file():
-        freed += heads.stat().st_size
+    made = _made_of(slot.id)
+    freed = sum(_size(path) for path in (slot.folder, slot.work, *made))
     with slot.lock(on_event), writing(slot.folder):
         # The manifest goes first: a removal cut short leaves nothing that looks whole.
         (slot.folder / MANIFEST).unlink(missing_ok=True)
-        _drop(slot.folder)
-        _drop(slot.work)
-        _drop(heads)
-        # What an unfinished training had collected goes, too.
-        _drop(heads.with_suffix(""))
+        for path in (slot.folder, slot.work, *made):
+            _drop(path)
     return freed
+
+
+def _made_of(weights_id: str) -> list[Path]:
+    """What else the cache holds that was made of these weights: what an unfinished training had
+    collected is among it."""
+    root = cache_root()
+    return [
+        path
+        for folder in MADE
+        for mark in "-."
+        for path in sorted((root / folder).glob(f"{glob.escape(weights_id)}{mark}*"))
+    ] + [path for path in [heads_path(weights_id).with_suffix("")] if path.exists()]
 
 
 def require_space(folder: Path, needed: int, what: str) -> None:
@@ -287,6 +298,8 @@ def _libraries() -> dict[str, str]:
 
 
 def _size(folder: Path) -> int:
+    if folder.is_file():
+        return folder.stat().st_size
     if not folder.is_dir():
         return 0
     total = 0

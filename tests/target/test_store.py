@@ -192,6 +192,31 @@ def test_remove_frees_whole_and_half_models(
     assert status(entry.name).state == "absent"
 
 
+def test_remove_takes_what_was_made_of_the_weights(
+    cache: Path, entry: CatalogEntry, index: FakeIndex
+) -> None:
+    pull(entry, download=index)
+    size = status(entry.name).bytes
+    own = Slot(entry.name, entry.sha256).id
+    made = [
+        cache / "four-bit" / f"{own}-bfloat16.safetensors",
+        cache / "calibration" / f"{own}-bfloat16-cpu.json",
+        cache / "prefix" / f"{own}-bfloat16-0123.safetensors",
+        cache / "heads" / f"{own}.safetensors",
+        cache / "heads" / own / "1.safetensors",
+    ]
+    others = [
+        cache / "four-bit" / f"{own}1-bfloat16.safetensors",
+        cache / "heads" / "x.safetensors",
+    ]
+    for path in (*made, *others):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(b"1234567")
+    assert remove(entry.name) == size + 7 * len(made)
+    assert not any(path.exists() for path in made)
+    assert all(path.exists() for path in others)
+
+
 def test_a_file_of_ones_own_is_converted_once(cache: Path, gguf: Path) -> None:
     slot, folder = adopt(gguf)
     before = (folder / store.MANIFEST).stat().st_mtime_ns

@@ -10,6 +10,7 @@ from apply_edit.errors import Refusal
 from apply_edit.events import Event, OnEvent, Stage, Wrote
 
 _WHAT = {
+    "start": "starting",
     "wait": "waiting for another run that prepares the model",
     "download": "fetching the weights",
     "verify": "checking the weights",
@@ -46,7 +47,7 @@ class Deadline:
         self._clock = clock
         self._last = clock()
         self._started = self._last - loading
-        self._doing = ""
+        self._doing = "start"
         self._spent: dict[str, float] = defaultdict(float, load=loading)
 
     def listening(self, on_event: OnEvent) -> OnEvent:
@@ -65,9 +66,7 @@ class Deadline:
         if isinstance(event, (Stage, Wrote)):
             doing = event.name if isinstance(event, Stage) else "decode"
             # A pass is told of when it is over, a stage while it goes on.
-            self._spent[doing if isinstance(event, Wrote) else self._doing or doing] += (
-                now - self._last
-            )
+            self._spent[doing if isinstance(event, Wrote) else self._doing] += now - self._last
             self._last, self._doing = now, doing
         if isinstance(event, Stage) and event.done == event.total:
             return  # to be kept, before the next event ends the run
@@ -81,9 +80,8 @@ class Deadline:
             raise self._refusal()
 
     def _refusal(self) -> Refusal:
+        self._spent[self._doing] += self._clock() - self._last
         most, seconds = max(self._spent.items(), key=lambda item: item[1], default=("", 0.0))
-        why = f"; {_WHAT[most]} took {seconds:.1f} s of it" if most in _WHAT else ""
+        why = f"; {_WHAT[most]} took {seconds:.1f} s" if most in _WHAT else ""
         advice = _ADVICE.get(most, "raise --timeout")
-        return Refusal(
-            "timeout", f"there was no whole answer in {self._seconds:g} s{why}; {advice}"
-        )
+        return Refusal("timeout", f"there was no whole answer in time{why}; {advice}")

@@ -225,6 +225,7 @@ class Session:
             self._held[:] = tokens[:shared]
         target.reset(shared)
         del self._held[shared:]
+        writing.answer.stats.cached_tokens = shared
         total = len(tokens)
         while total - target.length > TAIL:
             writing.check_time()
@@ -296,4 +297,5 @@ class Session:
         costs = self.backend.costs()
         if costs:
             fastest = max(rows / ms for rows, ms in costs) * 1000.0
-            stats.floor_seconds = (stats.prompt_tokens + stats.output_tokens) / fastest
+            read = stats.prompt_tokens - stats.cached_tokens
+            stats.floor_seconds = (read + stats.output_tokens) / fastest

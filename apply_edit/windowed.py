@@ -181,6 +181,7 @@ def summed(parts: Sequence[Stats]) -> Stats:
 
 _ADDED = (
     "prompt_tokens",
+    "cached_tokens",
     "output_tokens",
     "passes",
     "rows",

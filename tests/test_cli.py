@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import base64
+import fcntl
 import json
 import os
+import stat
 import subprocess
 import sys
 from pathlib import Path
@@ -373,6 +375,54 @@ def test_several_files_are_written_all_or_none(command: Command) -> None:
     assert (done.code, done.out) == (2, b"")
     assert "h.py: " in done.err
     assert (command.folder / "f.py").read_bytes() == BEFORE
+
+
+@pytest.mark.parametrize("json_too", [False, True])
+def test_saves_are_taken_back_where_a_later_one_fails(command: Command, json_too: bool) -> None:
+    """No edit is lost either: all stand beside their files."""
+    (command.folder / "h.py").write_bytes(BEFORE)
+    (command.folder / "f.py").chmod(0o640)
+    words = ("f.py", "h.py", "-i", "x", "-m", "replay:g.py", "-w", *["--json"] * json_too)
+    with (command.folder / "h.py").open("rb") as held:
+        fcntl.flock(held, fcntl.LOCK_EX)
+        done = command(*words)
+    assert done.code == 2
+    assert (command.folder / "f.py").read_bytes() == BEFORE
+    assert (command.folder / "h.py").read_bytes() == BEFORE
+    assert stat.S_IMODE((command.folder / "f.py").stat().st_mode) == 0o640
+    message = one_error(done.err, "locked")
+    assert "h.py.edited, f.py.edited; no file was written" in message
+    for file in ("f.py", "h.py"):
+        assert (command.folder / f"{file}.edited").read_bytes() == AFTER
+    assert command.files() == {"f.py", "g.py", "h.py", "f.py.edited", "h.py.edited"}
+    if json_too:
+        answer = json.loads(done.out)
+        assert (answer["status"], answer["code"]) == ("error", "locked")
+        assert [file["written"] for file in answer["files"]] == [None, None]
+        assert [file["code"] for file in answer["files"]] == [None, "locked"]
+        assert all(file["stats"] for file in answer["files"])
+
+
+def test_what_cannot_be_taken_back_is_named(command: Command) -> None:
+    """Somebody writes the first file between the saves: that text is theirs."""
+    (command.folder / "h.py").write_bytes(BEFORE)
+    meddle = (
+        "from pathlib import Path\nfrom apply_edit.command import deliver\n"
+        "from apply_edit.errors import SaveError\n"
+        "save = deliver.save\n"
+        "def meddle(path, data, expected):\n"
+        "    if Path(path).name == 'h.py':\n"
+        "        Path('f.py').write_text('mine\\n')\n"
+        "        raise SaveError('disk-full', 'the disk is full')\n"
+        "    return save(path, data, expected)\n"
+        "deliver.save = meddle\n"
+    )
+    done = command("f.py", "h.py", "-i", "x", "-m", "replay:g.py", "-w", code=meddle)
+    assert done.code == 2
+    assert "f.py had been written and could not be taken back" in one_error(done.err, "disk-full")
+    assert (command.folder / "f.py").read_text() == "mine\n"
+    assert (command.folder / "h.py").read_bytes() == BEFORE
+    assert (command.folder / "f.py.edited").read_bytes() == AFTER
 
 
 def test_a_file_that_changed_meanwhile_is_left_alone_and_the_work_kept(command: Command) -> None:

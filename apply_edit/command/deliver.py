@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import shlex
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from apply_edit.command.order import Order
@@ -42,6 +42,15 @@ class Done:
         return isinstance(self.result, Edit) and self.result.changed
 
 
+@dataclass(frozen=True, slots=True)
+class Written:
+    """The path written by FILE (None: unchanged), and the FILE whose save failed, if one did."""
+
+    paths: dict[str, str | None]
+    failed: Done | None = None
+    error: SaveError | None = None
+
+
 def deliver(order: Order, done: Sequence[Done], streams: Streams, voice: Voice) -> int:
     """Give the answer the order asks for; returns the exit code."""
     if order.diff:
@@ -54,7 +63,8 @@ def deliver(order: Order, done: Sequence[Done], streams: Streams, voice: Voice) 
         streams.write(patch)
         _say_where(done, voice)
     elif order.saves:
-        write(order, done)
+        if (error := write(order, done).error) is not None:
+            raise error
     elif not order.check:
         streams.write(b"".join(one.edit.output for one in done))
     _say_unchanged(order, done, streams, voice)
@@ -101,16 +111,24 @@ def diff_of(one: Done) -> bytes:
     return patch
 
 
-def write(order: Order, done: Sequence[Done]) -> dict[str, str | None]:
-    """Write every result where it belongs; returns the path written by FILE (None: unchanged).
+def write(order: Order, done: Sequence[Done]) -> Written:
+    """Write every result where it belongs, all of them or none.
 
-    A signal during the saves lets them finish: each takes milliseconds, and half of several
-    files would be neither the old state nor the new one.
+    Where one of several saves fails, those before it are taken back. A signal during the saves
+    lets them finish: each takes milliseconds, and half of several files would be neither the old
+    state nor the new one.
     """
     written: dict[str, str | None] = {one.file: None for one in done}
+    saved: list[Done] = []
     with ending.held():
-        for one in done:
-            _check_unchanged(one)
+        other = next((one for one in done if not _unchanged(one)), None)
+        if other is not None:
+            message = (
+                f"{name(other.file)} changed on disk while the edit was made, and was left alone"
+            )
+            return Written(
+                written, other, _kept(done, other, SaveError("changed-on-disk", message))
+            )
         for one in done:
             if order.output is not None:
                 _write_output(order.output, one)
@@ -119,26 +137,63 @@ def write(order: Order, done: Sequence[Done]) -> dict[str, str | None]:
                 try:
                     save(one.before.path, one.edit.output, one.before)
                 except SaveError as error:
-                    raise _kept(one, error) from error
+                    stuck = _take_back(saved)
+                    written = {
+                        file: path if file in stuck else None for file, path in written.items()
+                    }
+                    return Written(written, one, _kept(done, one, _said(error, stuck)))
+                saved.append(one)
                 written[one.file] = one.file
-    return written
+    return Written(written)
 
 
-def _check_unchanged(one: Done) -> None:
-    """Refuse before the first of several saves, and not between two of them."""
+def _take_back(saved: Sequence[Done]) -> list[str]:
+    """Give files that were saved their old content again; those where that cannot be done."""
+    stuck: list[str] = []
+    for one in reversed(saved):
+        assert one.before is not None
+        now = replace(one.before, data=one.edit.output)
+        try:
+            save(one.before.path, one.before.data, now)
+        except SaveError:
+            stuck.insert(0, one.file)
+    return stuck
+
+
+def _said(error: SaveError, stuck: Sequence[str]) -> SaveError:
+    """The error, and which files could not be taken back."""
+    if stuck:
+        names = ", ".join(name(file) for file in stuck)
+        error.message = f"{error.message}; {names} had been written and could not be taken back"
+    return error
+
+
+def _unchanged(one: Done) -> bool:
+    """Whether a FILE to be written still is what was read: to be seen before the first of
+    several saves, and not between two of them."""
     if one.before is None or not one.changed:
-        return
+        return True
     try:
-        same = snapshot(one.before.path).data == one.before.data
+        return snapshot(one.before.path).data == one.before.data
     except InputError:
-        same = False
-    if not same:
-        message = f"{name(one.file)} changed on disk while the edit was made, and was left alone"
-        raise _kept(one, SaveError("changed-on-disk", message))
+        return False
 
 
-def _kept(one: Done, error: SaveError) -> SaveError:
-    """The error; the result, which may have taken minutes, is put beside the file."""
+def _kept(done: Sequence[Done], failed: Done, error: SaveError) -> SaveError:
+    """The error; the results, which may have taken minutes, are put beside their files."""
+    ordered = [failed, *(one for one in done if one is not failed)]
+    beside = [_put_beside(one) for one in ordered if one.changed]
+    places = [name(str(path)) for path in beside if path is not None]
+    if places:
+        texts = "the edited text is" if len(places) == 1 else "the edited texts are"
+        error.message = f"{error.message}; {texts} in {', '.join(places)}"
+    if sum(one.changed for one in done) > 1 and "taken back" not in error.message:
+        error.message = f"{error.message}; no file was written"
+    return error
+
+
+def _put_beside(one: Done) -> Path | None:
+    """A result in a new file beside its FILE; None where that cannot be."""
     beside = Path(one.file)
     for number in range(1, 100):
         suffix = ".edited" if number == 1 else f".edited-{number}"
@@ -148,10 +203,9 @@ def _kept(one: Done, error: SaveError) -> SaveError:
         except SaveError as problem:
             if problem.code == "exists":
                 continue
-            return error
-        error.message = f"{error.message}; the edited text is in {name(str(path))}"
-        return error
-    return error
+            return None
+        return path
+    return None
 
 
 def _write_output(path: str, one: Done) -> None:

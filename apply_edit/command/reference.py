@@ -44,11 +44,12 @@ CONTRACT = """
 6. The live display is on standard error, only on a terminal, and gone when the answer is printed.
 
 Several FILEs are one edit: nothing is written or printed unless every one came out. `-w` does not
-touch a file that does not change, and refuses one that changed on disk meanwhile; the result is
-then put beside it, as `FILE.edited`, and the message says so. `--check` may be joined with `--diff`. `--timeout` counts for each FILE from the
-moment the last one was done, for the first from the call on: fetching, converting and loading the
-model and measuring the machine are part of it, and the message says which of them took the time. What
-was fetched until then is kept, so that the next run goes on from there; `apply-edit models pull` fetches
+touch a file that does not change, and refuses one that changed on disk meanwhile. Where the save
+of one of several FILEs fails, those before it are taken back. Results that could not be written are
+put beside their files, as `FILE.edited`, and the message says so. `--check` may be joined with
+`--diff`. `--timeout` is for each FILE, of several that share passes for its share of them; for the
+first one it counts from the call on: fetching, converting and loading the model and measuring the
+machine are part of it, and the message says which of them took the time. What was fetched until then is kept, so that the next run goes on from there; `apply-edit models pull` fetches
 without a limit. The words `models`, `serve` and
 `stats` are commands; a file of such a name is `./models`.
 

@@ -8,7 +8,7 @@ import re
 from collections.abc import Mapping
 
 from apply_edit.command.answer import encode, entry
-from apply_edit.command.deliver import Done, check_places, deliver, diff_of, write
+from apply_edit.command.deliver import Done, Written, check_places, deliver, diff_of, write
 from apply_edit.command.keep import Keep, check_report, keeping
 from apply_edit.command.order import Order
 from apply_edit.command.read import Job, named, read_jobs
@@ -192,12 +192,16 @@ def _look_back(done: list[Done], settings: Settings, streams: Streams, voice: Vo
 def _answer_json(order: Order, done: list[Done], streams: Streams, voice: Voice) -> int:
     """One object for all files; nothing is written unless every edit came out."""
     failed = sum(isinstance(one.result, ApplyEditError) for one in done)
-    written = write(order, done) if order.saves and not failed else {}
+    written = write(order, done) if order.saves and not failed else Written({})
     entries = []
     for one in done:
         if isinstance(one.result, ApplyEditError):
             voice.error(one.result.code, one.result.message)
             entries.append(entry(one.shown, error=one.result))
+            continue
+        if one is written.failed and written.error is not None:
+            voice.error(written.error.code, written.error.message)
+            entries.append(entry(one.shown, one.result, error=written.error))
             continue
         plain = not (order.check or order.saves or order.diff)
         entries.append(
@@ -206,12 +210,14 @@ def _answer_json(order: Order, done: list[Done], streams: Streams, voice: Voice)
                 one.result,
                 diff=diff_of(one) if order.diff else None,
                 output=one.result.output if plain else None,
-                written=written.get(one.file),
+                written=written.paths.get(one.file),
             )
         )
     streams.write(encode(entries))
     if failed:
         if order.saves:
             voice.note(f"{count(failed, 'file')} of {len(done)} failed, so nothing was written")
+        return 2
+    if written.failed is not None:
         return 2
     return 1 if order.check and any(one.changed for one in done) else 0

@@ -19,7 +19,8 @@ class Tally:
 class Stats:
     """The figures of one edit. Times are seconds; token counts are the target's tokens.
 
-    `floor_seconds` is the time to push prompt and output tokens through the target once at its
+    `cached_tokens` are those of the prompt whose keys and values were held already.
+    `floor_seconds` is the time to push the others and the output through the target once at its
     best measured rows per second; None where the cost of a pass was never measured. `batch` is the
     greatest number of edits that shared a pass with this one, itself included (1: alone); seconds
     are then its share of the passes, by rows, and those of all edits add up to the time spent.
@@ -32,6 +33,7 @@ class Stats:
     exact: str = ""
     draft: str = ""
     prompt_tokens: int = 0
+    cached_tokens: int = 0
     output_tokens: int = 0
     passes: int = 0
     rows: int = 0

@@ -634,6 +634,24 @@ def test_models_are_listed(command: Command) -> None:
     assert {one["state"] for one in answer["models"]} == {"absent"}
 
 
+@pytest.mark.parametrize(
+    ("chosen", "default"),
+    [
+        (None, "qwen2.5-coder-1.5b"),
+        ("qwen2.5-coder-0.5b", "qwen2.5-coder-0.5b"),
+        ("someone/else", None),
+    ],
+)
+def test_one_default_is_listed(command: Command, chosen: str | None, default: str | None) -> None:
+    env = {} if chosen is None else {"APPLY_EDIT_MODEL": chosen}
+    lines = command("models", **env).out.decode().splitlines()
+    said = [line.split()[0] for line in lines if "the default" in line]
+    assert said == ([] if default is None else [default])
+    answer = json.loads(command("models", "--json", **env).out)
+    assert answer["default"] == (chosen or default)
+    assert not [one["note"] for one in answer["models"] if "default" in one["note"]]
+
+
 def test_models_are_removed(command: Command) -> None:
     done = command("models", "rm", "smollm2-135m")
     assert (done.code, done.err) == (0, "apply-edit: smollm2-135m was not in the cache\n")

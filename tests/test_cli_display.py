@@ -62,6 +62,40 @@ def test_no_frame_shows_the_tags_of_the_prompt(command: Command) -> None:
     assert b"updated" not in seen
 
 
+WAITING = """
+import os, time
+from pathlib import Path
+from apply_edit.target import {module}
+def wait(*args, **more):
+    while not Path(os.environ["MARK"]).exists():
+        time.sleep(0.02)
+    raise KeyboardInterrupt
+{module}.{name} = wait
+"""
+"""Stands for what takes long, until the mark is there."""
+
+
+@pytest.mark.parametrize(
+    ("words", "module", "title"),
+    [
+        (("pull",), "pull", "smollm2-135m"),
+        (("train-heads",), "backend", "draft heads for smollm2-135m"),
+    ],
+)
+def test_the_work_on_a_model_is_no_list_of_files(
+    command: Command, words: tuple[str, ...], module: str, title: str
+) -> None:
+    name = "pull" if module == "pull" else "TorchBackend.open"
+    code = WAITING.format(module=module, name=name)
+    folder = () if module == "pull" else (".",)
+    session = Session(command, "models", *words, "smollm2-135m", *folder, code=code)
+    lines = session.until(lambda lines: bool(lines))
+    command.mark.touch()
+    assert lines[0] == title
+    session.end()
+    assert b"files done" not in session.sent
+
+
 def test_the_answer_follows_when_the_display_is_gone(command: Command) -> None:
     session = Session(command, *EDIT, "--diff", code=SLOW)
     session.until(written)

@@ -44,7 +44,7 @@ def run(order: Order, streams: Streams, environ: Mapping[str, str] | None = None
     model = settings.model or DEFAULT_MODEL
     with (
         keeping(order, settings, voice) as keep,
-        watching(streams, settings, voice, [job.shown for job in jobs], model) as watch,
+        watching(streams, settings, voice, jobs[0].shown, model, files=len(jobs)) as watch,
     ):
         done = _edit_all(order, settings, model, jobs, watch, keep)
     _look_back(done, settings, streams, voice)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from apply_edit.command.signals import ending
@@ -64,26 +64,29 @@ class Watch:
 
 @contextlib.contextmanager
 def watching(
-    streams: Streams, settings: Settings, voice: Voice, files: Sequence[str], model: str
+    streams: Streams, settings: Settings, voice: Voice, title: str, model: str, *, files: int = 1
 ) -> Iterator[Watch]:
-    """A watch for the block. Without a terminal on standard error nothing is drawn."""
+    """A watch for the block. Without a terminal on standard error nothing is drawn.
+
+    `title` heads the display at first: the first of so many `files`, or what else is done.
+    """
     if settings.quiet or not settings.progress or not streams.is_terminal(2):
-        yield Watch(voice, None, len(files))
+        yield Watch(voice, None, files)
         return
     from apply_edit.show.terminal import Terminal, can_draw
 
     if not can_draw(os.environ):
-        yield Watch(voice, None, len(files))
+        yield Watch(voice, None, files)
         return
     from apply_edit.show.live import Live
 
     encoding = getattr(sys.stderr, "encoding", None) or "ascii"
     terminal = Terminal.open(2, os.environ, settings.color, encoding)
-    live = Live(terminal, name(files[0]), name(model), files=len(files))
+    live = Live(terminal, name(title), name(model), files=files)
     ending.at_once(live.restore)
     try:
         with live:
-            yield Watch(voice, live, len(files))
+            yield Watch(voice, live, files)
     finally:
         # A signal between two lines of the display's own beginning or end.
         live.close()

@@ -48,7 +48,7 @@ def _row(row: Stored, default: str) -> tuple[str, str, str, str, str, str]:
     known = CATALOG.get(row.name)
     note = known.note if known else "converted from a GGUF file"
     if row.name == default:
-        note = note if note.startswith("the default") else f"the default; {note}"
+        note = f"the default; {note}"
     if row.heads:
         note = f"{note}; has draft heads"
     download = _size(known.size) if known else "-"

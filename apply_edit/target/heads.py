@@ -11,6 +11,7 @@ place of one for each distance is the recurrent drafter's form (Cheng et al. 202
 
 from __future__ import annotations
 
+import hashlib
 import os
 import re
 from collections.abc import Mapping
@@ -25,7 +26,7 @@ from torch.nn import functional
 from apply_edit.errors import ModelError
 from apply_edit.target.store import cache_root, heads_path, writing
 
-FORMAT = "1"
+FORMAT = "2"
 DESIGN = "recurrent"
 STEPS = 4
 """How far ahead the heads are trained to guess."""
@@ -79,7 +80,8 @@ class Trained:
 
 
 def save(path: Path, trained: Trained, weights_id: str, facts: Mapping[str, str]) -> None:
-    """Keep heads in a safetensors file, whole or not at all. `facts` go into its metadata.
+    """Keep heads in a safetensors file, whole or not at all. `facts` go into its metadata, and a
+    hash of the tensors.
 
     Raises `ModelError` ``cache-unwritable``, ``no-space``.
     """
@@ -95,6 +97,7 @@ def save(path: Path, trained: Trained, weights_id: str, facts: Mapping[str, str]
         "design": DESIGN,
         "weights": weights_id,
         "steps": str(trained.steps),
+        "sha256": _digest(tensors),
         **facts,
     }
     aside = path.with_name(f"{path.name}.{os.getpid()}")
@@ -137,6 +140,11 @@ def load(path: Path, name: str, weights_id: str, shape: Shape) -> Trained:
         raise _bad(path, name, "is of another version")
     if metadata.get("weights") != weights_id:
         raise _bad(path, name, "was made for other weights")
+    if metadata.get("sha256") != _digest(tensors):
+        raise _bad(path, name, "is damaged")
+    # A training that diverged is as useless, whatever its hash.
+    if not all(bool(tensor.isfinite().all()) for tensor in tensors.values()):
+        raise _bad(path, name, "is damaged")
     steps = metadata.get("steps", "")
     vocabulary = tensors.pop("vocabulary", torch.empty(0)).long()
     mix = tensors.get("mix.weight", torch.empty(0, 0))
@@ -151,6 +159,16 @@ def load(path: Path, name: str, weights_id: str, shape: Shape) -> Trained:
     heads.load_state_dict({key: tensor.float() for key, tensor in tensors.items()})
     heads.requires_grad_(False).eval()
     return Trained(heads, vocabulary, int(steps))
+
+
+def _digest(tensors: Mapping[str, Tensor]) -> str:
+    """SHA-256 of names, dtypes, shapes and bytes, in the order of the names, in hex."""
+    digest = hashlib.sha256()
+    for name, tensor in sorted(tensors.items()):
+        digest.update(f"{name} {tensor.dtype} {list(tensor.shape)}\n".encode())
+        flat = tensor.detach().cpu().contiguous().reshape(-1)
+        digest.update(memoryview(flat.view(torch.uint8).numpy()))
+    return digest.hexdigest()
 
 
 def _ascending(vocabulary: Tensor, size: int) -> bool:

@@ -26,7 +26,8 @@ def source_files(folders: Sequence[Path]) -> list[Path]:
     """Files of source code below `folders`, sorted, each once; a file among them counts itself.
 
     In a git work tree those that git tracks; elsewhere all but hidden folders, and those that
-    hold other people's code or what was built.
+    hold other people's code or what was built. Symbolic links that lead nowhere, or to
+    themselves, are passed over.
 
     Raises `InputError` ``not-found`` for a folder that does not exist.
     """
@@ -38,7 +39,8 @@ def source_files(folders: Sequence[Path]) -> list[Path]:
         if not folder.is_dir():
             raise InputError("not-found", f"there is no folder {shown(folder)}; check the path")
         tracked = _tracked(folder)
-        found.update(path.resolve() for path in (_walked(folder) if tracked is None else tracked))
+        paths = map(_resolved, _walked(folder) if tracked is None else tracked)
+        found.update(path for path in paths if path is not None)
     return sorted(path for path in found if path.suffix.lower() in SUFFIXES and _fits(path))
 
 
@@ -74,6 +76,14 @@ def _walked(folder: Path) -> Iterator[Path]:
         for name in files:
             if name[0] != ".":
                 yield Path(place) / name
+
+
+def _resolved(path: Path) -> Path | None:
+    """Where a path leads; None for a symbolic link that leads to itself."""
+    try:
+        return path.resolve()
+    except (OSError, RuntimeError):  # RuntimeError before Python 3.13
+        return None
 
 
 def _fits(path: Path) -> bool:

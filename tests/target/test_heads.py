@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import json
+import math
 import stat
 from pathlib import Path
 
 import pytest
 import torch
+from safetensors import safe_open
+from safetensors.torch import save_file
 
 from apply_edit.decode.accept import Greedy, Rule, Sampled
 from apply_edit.decode.loop import decode
@@ -353,6 +357,57 @@ def test_damaged_heads_are_refused(kept: Path, left: int) -> None:
     with pytest.raises(ModelError) as caught:
         load(kept, "tiny", "tiny-0", SHAPE)
     assert caught.value.code == "bad-heads"
+
+
+def refused(path: Path) -> str:
+    """What is said of a heads file that cannot be used."""
+    with pytest.raises(ModelError) as caught:
+        load(path, "tiny", "tiny-0", SHAPE)
+    assert caught.value.code == "bad-heads"
+    assert "train-heads tiny" in caught.value.message
+    return caught.value.message
+
+
+@pytest.mark.parametrize("name", ["mix.weight", "mix.bias", "out.weight", "scale", "vocabulary"])
+def test_a_flipped_bit_of_any_tensor_is_seen(kept: Path, name: str) -> None:
+    data = bytearray(kept.read_bytes())
+    header = 8 + int.from_bytes(data[:8], "little")
+    begin, end = json.loads(data[8:header])[name]["data_offsets"]
+    for place in (begin, end - 1):
+        flipped = data.copy()
+        flipped[header + place] ^= 1
+        kept.write_bytes(flipped)
+        assert "is damaged" in refused(kept)
+    kept.write_bytes(data)
+    load(kept, "tiny", "tiny-0", SHAPE)
+
+
+@pytest.mark.parametrize("value", [math.nan, math.inf])
+def test_heads_that_are_not_finite_are_refused(cache: Path, value: float) -> None:
+    trained = random_heads()
+    with torch.no_grad():
+        trained.heads.mix.weight[1, 2] = value
+    path = heads_path("tiny-0")
+    save(path, trained, "tiny-0", {})
+    assert "is damaged" in refused(path)
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"format": "1"}, "another version"),  # such files had no hash
+        ({"sha256": "0" * 64}, "is damaged"),
+        ({"sha256": None}, "is damaged"),
+    ],
+)
+def test_heads_without_their_hash_are_refused(
+    kept: Path, changes: dict[str, str | None], words: str
+) -> None:
+    with safe_open(kept, framework="pt") as file:
+        told = {**file.metadata(), **changes}
+        tensors = {key: file.get_tensor(key) for key in file.keys()}  # noqa: SIM118
+    save_file(tensors, kept, {key: value for key, value in told.items() if value is not None})
+    assert words in refused(kept)
 
 
 def test_no_heads_no_draft(cache: Path) -> None:

@@ -48,6 +48,43 @@ def test_in_a_work_tree_git_says_what_there_is(tmp_path: Path) -> None:
     assert not (tmp_path / "ran").exists()
 
 
+@pytest.mark.parametrize("tracked", [False, True])
+def test_links_that_lead_nowhere_are_passed_over(tmp_path: Path, tracked: bool) -> None:
+    make(tmp_path, "a.py", "lib/b.py")
+    for place, leads_to in (
+        ("self.py", "self.py"),
+        ("there.py", "back.py"),
+        ("back.py", "there.py"),
+        ("lib/folder", "../lib/folder"),
+        ("broken.py", "none.py"),
+        ("lib/up", ".."),
+    ):
+        (tmp_path / place).symlink_to(leads_to)
+    if tracked:
+        for words in (["init", "-q"], ["add", "."]):
+            subprocess.run(["git", "-C", tmp_path, *words], check=True, capture_output=True)
+    assert names(tmp_path) == ["a.py", "lib/b.py"]
+    with pytest.raises(InputError) as caught:
+        source_files([tmp_path / "self.py"])
+    assert caught.value.code == "not-found"
+
+
+@pytest.mark.parametrize("error", [RuntimeError, OSError])
+def test_either_error_of_a_looping_link_is_known(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: type[Exception]
+) -> None:
+    make(tmp_path, "a.py", "loop.py")
+    resolve = Path.resolve
+
+    def resolved(path: Path, strict: bool = False) -> Path:
+        if path.name == "loop.py":
+            raise error("Symlink loop")
+        return resolve(path, strict)
+
+    monkeypatch.setattr(Path, "resolve", resolved)
+    assert names(tmp_path) == ["a.py"]
+
+
 def test_no_folder_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(InputError) as caught:
         source_files([tmp_path / "none"])

@@ -60,9 +60,16 @@ def test_the_message_names_what_took_the_time(clock: Clock) -> None:
 
 def test_what_is_just_finished_may_be_kept(clock: Clock) -> None:
     listen = Deadline(10.0).listening(ignore)
+    after(clock, listen, 0.5, Stage("calibrate", 0, 13, "passes"))
     after(clock, listen, 20.0, Stage("calibrate", 13, 13, "passes"))
     with pytest.raises(Refusal, match="measuring this machine"):
         after(clock, listen, 0.0, Note("measured"))
+
+
+def test_starting_counts_and_is_called_so(clock: Clock) -> None:
+    listen = Deadline(1.0).listening(ignore)
+    with pytest.raises(Refusal, match="in time; starting took 2.0 s; raise --timeout"):
+        after(clock, listen, 2.0, Stage("load", 0, None, "tensors"))
 
 
 def test_no_limit(clock: Clock) -> None:

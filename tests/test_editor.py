@@ -163,13 +163,9 @@ def test_unknown_draft(tmp_path: Path) -> None:
 def test_a_session_edits_again(tmp_path: Path) -> None:
     (tmp_path / "answer").write_text(AFTER)
     editor = Editor.load(f"replay:{tmp_path / 'answer'}")
-    cached = []
     for _ in range(3):
         result = editor.edit(BEFORE.encode(), Request(instruction="Spell line 30 out"))
         assert result.output == AFTER.encode()
-        cached.append(result.stats.cached_tokens)
-    # The same prompt again, but for the token that is scored.
-    assert cached == [0, result.stats.prompt_tokens - 1, result.stats.prompt_tokens - 1]
 
 
 def test_the_editor_imports_no_torch() -> None:

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import suppress
 from pathlib import Path
 
 import pytest
 import torch
 
-from apply_edit.editor import Editor, Request
-from apply_edit.errors import Refusal
+from apply_edit.decode.rows import Rows
+from apply_edit.decode.types import Scores
+from apply_edit.editor import Editor
 from apply_edit.session import Options
 from apply_edit.target import calibrate, prefix_cache
 from apply_edit.target.calibrate import Calibration
 from apply_edit.target.engine import Engine, Widths
+from apply_edit.target.prompt import build
 from tests.target.families import SIZES, engine, save
 from tests.target.tiny import write_gguf
 
@@ -121,33 +122,35 @@ def model(cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Itera
     return write_gguf(tmp_path / "tiny.gguf", context=2048)
 
 
-def rows_of_one_run(model: Path, monkeypatch: pytest.MonkeyPatch) -> int:
-    """Prompt rows that a run computes, in a process of its own as far as the model knows."""
+def one_run(model: Path) -> tuple[int, int]:
+    """Prompt rows that a run computed, and those that were held, in a process of its own as far
+    as the model knows."""
     editor = Editor.load(str(model), device="cpu", dtype="float32")
     rows = 0
-    prefill = Engine.prefill
+    together = Engine.together
 
-    def counting(engine: Engine, tokens: Sequence[int]) -> None:
+    def counting(engine: Engine, wanted: Sequence[Rows]) -> Sequence[Scores | None]:
         nonlocal rows
-        rows += len(tokens)
-        prefill(engine, tokens)
+        rows += sum(len(one.tokens) for one in wanted if one.first is None)
+        return together(engine, wanted)
 
-    with monkeypatch.context() as patch, suppress(Refusal):  # a random model writes what it likes
-        patch.setattr(Engine, "prefill", counting)
-        editor.edit(b"a = 1\n", Request(instruction="b"), Options(max_new_tokens=4))
-    return rows
+    prompt = build(editor.backend.codec, "a = 1\n", instruction="b")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Engine, "together", counting)
+        answer = editor.session.answer(prompt, Options(max_new_tokens=4))
+    return rows, answer.stats.cached_tokens
 
 
 @pytest.mark.usefixtures("one_thread")
-def test_the_second_run_computes_the_prompts_own_part_only(
-    model: Path, cache: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    cold = rows_of_one_run(model, monkeypatch)
+def test_the_second_run_computes_the_prompts_own_part_only(model: Path, cache: Path) -> None:
+    cold, held = one_run(model)
+    assert held == 0
     kept = list((cache / "prefix").iterdir())
     assert len(kept) == 1
-    warm = rows_of_one_run(model, monkeypatch)
-    assert warm < cold - 300
+    warm, held = one_run(model)
+    assert held > 300
+    assert warm == cold - held
     # Damaged, it is computed and kept anew.
     kept[0].write_bytes(b"no tensors")
-    assert rows_of_one_run(model, monkeypatch) == cold
-    assert rows_of_one_run(model, monkeypatch) == warm
+    assert one_run(model) == (cold, 0)
+    assert one_run(model) == (warm, held)

@@ -68,7 +68,7 @@ def test_what_is_just_finished_may_be_kept(clock: Clock) -> None:
 
 def test_starting_counts_and_is_called_so(clock: Clock) -> None:
     listen = Deadline(1.0).listening(ignore)
-    with pytest.raises(Refusal, match="in time; starting took 2.0 s; raise --timeout"):
+    with pytest.raises(Refusal, match=r"in time; starting took 2\.0 s; raise --timeout"):
         after(clock, listen, 2.0, Stage("load", 0, None, "tensors"))
 
 

@@ -17,6 +17,7 @@ from apply_edit.target.backend import TorchBackend
 from apply_edit.target.store import heads_path
 from apply_edit.target.tokenizer import HubCodec
 from apply_edit.target.traces import Traces
+from tests.clock import Clock
 from tests.target.conftest import cache, one_thread  # noqa: F401
 from tests.target.tiny import write_gguf
 
@@ -36,17 +37,6 @@ def {name}_of(path):
         return [line for line in file
                 if line]
 '''
-
-
-class Clock:
-    """Each look takes a second."""
-
-    def __init__(self) -> None:
-        self.now = 0.0
-
-    def __call__(self) -> float:
-        self.now += 1.0
-        return self.now
 
 
 @pytest.fixture

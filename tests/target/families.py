@@ -5,14 +5,22 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import pytest
 import torch
 from transformers import AutoModelForCausalLM, LlamaConfig, Qwen2Config, Qwen3Config
 
 from apply_edit.target import attention
+from apply_edit.target.backend import _cpu_has_bf16
 from apply_edit.target.calibrate import usable_spans
 from apply_edit.target.engine import Engine, Widths
 from apply_edit.target.load import build_meta
 from apply_edit.target.place import fill
+
+BF16 = pytest.param(
+    torch.bfloat16,
+    marks=pytest.mark.skipif(not _cpu_has_bf16(), reason="no native bf16 on this CPU"),
+)
+DTYPES = [torch.float32, BF16]
 
 SIZES: dict[str, Any] = {
     "vocab_size": 211,
@@ -52,3 +60,10 @@ def engine(folder: Path, dtype: torch.dtype, *, pack: bool = True, least: int = 
     target = Engine(model, window=2048)
     target.widths = Widths(least, usable_spans(target))
     return target
+
+
+def same(ours: torch.Tensor, wanted: torch.Tensor) -> bool:
+    """Bit for bit in bf16, closely in float32, whose kernels round by row count."""
+    if ours.dtype == torch.bfloat16:
+        return torch.equal(ours, wanted)
+    return torch.allclose(ours, wanted, rtol=1e-4, atol=1e-4)

@@ -22,22 +22,9 @@ from apply_edit.target.load import build_meta
 from apply_edit.target.place import fill
 from apply_edit.text import guard
 from tests.slotted import VOCAB, TinyBackend
-from tests.target.families import FAMILIES, SIZES, engine, save
+from tests.target.families import DTYPES, FAMILIES, SIZES, engine, same, save
 
 pytestmark = pytest.mark.usefixtures("one_thread")
-
-BF16 = pytest.param(
-    torch.bfloat16,
-    marks=pytest.mark.skipif(not _cpu_has_bf16(), reason="no native bf16 on this CPU"),
-)
-DTYPES = [torch.float32, BF16]
-
-
-def same(ours: torch.Tensor, wanted: torch.Tensor) -> bool:
-    """Bit for bit in bf16, closely in float32, whose kernels round by row count."""
-    if ours.dtype == torch.bfloat16:
-        return torch.equal(ours, wanted)
-    return torch.allclose(ours, wanted, rtol=1e-4, atol=1e-4)
 
 
 @pytest.fixture(scope="module", params=sorted(FAMILIES))

@@ -17,27 +17,11 @@ from apply_edit.decode.accept import Greedy
 from apply_edit.decode.loop import decode
 from apply_edit.decode.types import Branch
 from apply_edit.errors import ModelError
-from apply_edit.target.backend import _cpu_has_bf16
 from apply_edit.target.engine import Engine, Widths, check_supported
 from tests.decode.fake import Fixed, Scripted, Silent
-from tests.target.families import FAMILIES, SIZES, engine, save
+from tests.target.families import DTYPES, FAMILIES, SIZES, engine, same, save
 
 pytestmark = pytest.mark.usefixtures("one_thread")
-
-DTYPES = [
-    torch.float32,
-    pytest.param(
-        torch.bfloat16,
-        marks=pytest.mark.skipif(not _cpu_has_bf16(), reason="no native bf16 on this CPU"),
-    ),
-]
-
-
-def same(ours: torch.Tensor, wanted: torch.Tensor) -> bool:
-    """Bit for bit in bf16, closely in float32."""
-    if ours.dtype == torch.bfloat16:
-        return torch.equal(ours, wanted)
-    return torch.allclose(ours, wanted, rtol=1e-4, atol=1e-4)
 
 
 @pytest.fixture(scope="module", params=sorted(FAMILIES))

@@ -30,6 +30,7 @@ from apply_edit.target.hidden import positions
 from apply_edit.target.linear import can_pack
 from apply_edit.target.store import heads_path
 from apply_edit.target.traces import CHECKPOINT, Trace, Traces
+from tests.clock import Clock
 from tests.decode.fake import Fixed, Silent
 from tests.target.families import SIZES, engine
 from tests.target.families import save as save_model
@@ -221,17 +222,6 @@ def fitting(lessons: Lessons, stored: Traces | None = None) -> Fitting:
     table = target.model.get_input_embeddings().weight.detach()
     output = output_table(target, folder)
     return Fitting(traces, table, output, stored=stored, batch=64, passes=100.0)
-
-
-class Clock:
-    """Each look takes a second."""
-
-    def __init__(self) -> None:
-        self.now = 0.0
-
-    def __call__(self) -> float:
-        self.now += 1.0
-        return self.now
 
 
 def test_training_learns_what_the_target_writes(

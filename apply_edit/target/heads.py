@@ -11,11 +11,8 @@ place of one for each distance is the recurrent drafter's form (Cheng et al. 202
 
 from __future__ import annotations
 
-import hashlib
-import os
 import re
 from collections.abc import Mapping
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -25,6 +22,7 @@ from torch.nn import functional
 
 from apply_edit.errors import ModelError
 from apply_edit.target.store import cache_root, heads_path, writing
+from apply_edit.target.tensors import digest, put
 
 FORMAT = "2"
 DESIGN = "recurrent"
@@ -85,8 +83,6 @@ def save(path: Path, trained: Trained, weights_id: str, facts: Mapping[str, str]
 
     Raises `ModelError` ``cache-unwritable``, ``no-space``.
     """
-    from safetensors.torch import save_file
-
     tensors = {
         name: tensor.detach().to(torch.bfloat16).contiguous() if tensor.dim() > 1 else tensor
         for name, tensor in trained.heads.state_dict().items()
@@ -97,18 +93,11 @@ def save(path: Path, trained: Trained, weights_id: str, facts: Mapping[str, str]
         "design": DESIGN,
         "weights": weights_id,
         "steps": str(trained.steps),
-        "sha256": _digest(tensors),
+        "sha256": digest(tensors),
         **facts,
     }
-    aside = path.with_name(f"{path.name}.{os.getpid()}")
     with writing(path.parent):
-        path.parent.mkdir(parents=True, exist_ok=True)
-        try:
-            save_file(tensors, aside, metadata)
-            aside.replace(path)
-        finally:
-            with suppress(OSError):
-                aside.unlink(missing_ok=True)
+        put(path, tensors, metadata)
 
 
 def check_trained(name: str, weights_id: str) -> Path:
@@ -140,7 +129,7 @@ def load(path: Path, name: str, weights_id: str, shape: Shape) -> Trained:
         raise _bad(path, name, "is of another version")
     if metadata.get("weights") != weights_id:
         raise _bad(path, name, "was made for other weights")
-    if metadata.get("sha256") != _digest(tensors):
+    if metadata.get("sha256") != digest(tensors):
         raise _bad(path, name, "is damaged")
     # A training that diverged is as useless, whatever its hash.
     if not all(bool(tensor.isfinite().all()) for tensor in tensors.values()):
@@ -159,16 +148,6 @@ def load(path: Path, name: str, weights_id: str, shape: Shape) -> Trained:
     heads.load_state_dict({key: tensor.float() for key, tensor in tensors.items()})
     heads.requires_grad_(False).eval()
     return Trained(heads, vocabulary, int(steps))
-
-
-def _digest(tensors: Mapping[str, Tensor]) -> str:
-    """SHA-256 of names, dtypes, shapes and bytes, in the order of the names, in hex."""
-    digest = hashlib.sha256()
-    for name, tensor in sorted(tensors.items()):
-        digest.update(f"{name} {tensor.dtype} {list(tensor.shape)}\n".encode())
-        flat = tensor.detach().cpu().contiguous().reshape(-1)
-        digest.update(memoryview(flat.view(torch.uint8).numpy()))
-    return digest.hexdigest()
 
 
 def _ascending(vocabulary: Tensor, size: int) -> bool:

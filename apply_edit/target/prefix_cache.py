@@ -8,18 +8,16 @@ machine whose passes agree bit for bit they are the bits that any run would comp
 from __future__ import annotations
 
 import hashlib
-import os
 from collections.abc import Sequence
-from contextlib import suppress
 from pathlib import Path
 
-import torch
 from torch import Tensor
 
 from apply_edit.target.calibrate import machine
+from apply_edit.target.tensors import digest, keep
 
 KEY = "keys_and_values"
-FORMAT = 1
+FORMAT = 2
 
 
 def path_of(folder: Path, model: str, tokens: Sequence[int]) -> Path:
@@ -38,38 +36,24 @@ def load(path: Path, tokens: Sequence[int], like: Tensor) -> Tensor | None:
     try:
         with safe_open(path, framework="pt", device="cpu") as file:
             told = dict(file.metadata() or {})
-            digest = told.pop("sha256", "")
+            wanted = told.pop("sha256", "")
             if told != _facts(tokens):
                 return None
             found: Tensor = file.get_tensor(KEY)
     except (OSError, SafetensorError):
         return None
-    if found.shape != like.shape or found.dtype != like.dtype or _digest(found) != digest:
+    if found.shape != like.shape or found.dtype != like.dtype or digest({KEY: found}) != wanted:
         return None
     return found
 
 
 def save(path: Path, tokens: Sequence[int], found: Tensor) -> None:
     """Keep `found` whole or not at all; a folder that cannot be written costs later runs time."""
-    from safetensors import SafetensorError
-    from safetensors.torch import save_file
-
-    found = found.contiguous()
-    aside = path.with_name(f"{path.name}.{os.getpid()}")
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        save_file({KEY: found}, aside, {**_facts(tokens), "sha256": _digest(found)})
-        aside.replace(path)
-    except (OSError, SafetensorError):
-        with suppress(OSError):
-            aside.unlink()
+    tensors = {KEY: found.contiguous()}
+    keep(path, tensors, {**_facts(tokens), "sha256": digest(tensors)})
 
 
 def _facts(tokens: Sequence[int]) -> dict[str, str]:
     """What the bits depend on, beside the weights that the file's name tells."""
     facts = {name: str(value) for name, value in machine().items()}
     return {**facts, "prefix": str(FORMAT), "tokens": ",".join(map(str, tokens))}
-
-
-def _digest(found: Tensor) -> str:
-    return hashlib.sha256(found.view(torch.uint8).numpy().tobytes()).hexdigest()

@@ -6,10 +6,8 @@ Like the calibration it is made anew for other machines and builds of torch.
 
 from __future__ import annotations
 
-import os
 import platform
 from collections.abc import Mapping
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +20,7 @@ from apply_edit.target.lean import HEAD, LeanTarget, parts
 from apply_edit.target.memory import available_bytes
 from apply_edit.target.quantised import GROUP, FourBits, can_quantise, fits, quantise
 from apply_edit.target.shards import open_shards
+from apply_edit.target.tensors import keep
 
 FORMAT = 1
 ROOM = 500_000_000
@@ -138,20 +137,8 @@ def load(path: Path, shapes: Shapes, dtype: torch.dtype) -> dict[str, FourBits] 
 
 def save(path: Path, weights: Mapping[str, FourBits], dtype: torch.dtype) -> bool:
     """Keep weights for the next run, whole or not at all; False where that cannot be done."""
-    from safetensors import SafetensorError
-    from safetensors.torch import save_file
-
     tensors = {}
     for name, weight in weights.items():
         tensors[f"{name}.packed"] = weight.packed
         tensors[f"{name}.scales"] = weight.scales
-    aside = path.with_name(f"{path.name}.{os.getpid()}")
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        save_file(tensors, aside, machine(dtype))
-        aside.replace(path)
-    except (OSError, SafetensorError):
-        with suppress(OSError):
-            aside.unlink()
-        return False
-    return True
+    return keep(path, tensors, machine(dtype))

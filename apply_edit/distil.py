@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -16,7 +16,7 @@ from time import monotonic
 
 import torch
 
-from apply_edit.errors import ApplyEditError, InputError
+from apply_edit.errors import ApplyEditError, InputError, ModelError
 from apply_edit.events import Note, OnEvent, Stage, ignore
 from apply_edit.question import Asker
 from apply_edit.session import Answer, Options, Session
@@ -24,7 +24,7 @@ from apply_edit.target.ahead import output_table
 from apply_edit.target.backend import TorchBackend
 from apply_edit.target.engine import Engine
 from apply_edit.target.fit import Fit, Fitting
-from apply_edit.target.heads import save
+from apply_edit.target.heads import load, save
 from apply_edit.target.hidden import positions
 from apply_edit.target.store import heads_path, locked
 from apply_edit.target.traces import Trace, Traces
@@ -39,10 +39,13 @@ COLLECTING = 0.6
 """The share of the time in which the target writes; the rest trains."""
 PER_FILE = 4
 """Edits of one file."""
-READ = 256
-"""Tokens of each file that are read besides: hidden states of source text come twenty times as
-fast as those of edits, and keep few edits from being learnt by heart."""
-CHUNK = 256
+READING = 0.5
+"""The share of the collecting in which source text is read: its hidden states come many times as
+fast as those of edits, and what the target would have written in each place is known as well."""
+READ, CHUNK = 1024, 256
+"""Tokens of one reading, and of one pass of it."""
+READINGS = 8
+"""Readings of one file."""
 LONGER, MORE = 1.5, 160
 """An answer may be so many times its file's length, and so many tokens, long: a longer one only
 repeats itself."""
@@ -53,10 +56,15 @@ INSIDE, COPIED, PLAIN = 1.0, 0.05, 0.1
 which was read: only inside edits are heads asked."""
 
 
+Lesson = tuple[str, Callable[[], Trace | None]]
+"""A name, and what to do for the hidden states that it stands for."""
+
+
 @dataclass(frozen=True, slots=True)
 class Report:
     """What came of it: the file of the heads and its bytes, edits written, positions collected,
-    seconds spent on collecting and training, and how the training went."""
+    seconds spent on collecting and training, and how the training went. `before` is what heads
+    trained before accept of the same edits, where they accept more: then those were kept."""
 
     path: Path
     bytes: int
@@ -66,6 +74,7 @@ class Report:
     collecting_seconds: float
     training_seconds: float
     fit: Fit
+    before: float | None
 
 
 def train_heads(
@@ -114,15 +123,31 @@ def _train(
         fitting = Fitting(kept, embedding, output, stored=traces)
         fit = fitting.run(budget - COLLECTING * budget, on_event, clock)
     path = heads_path(resolved.weights_id)
-    facts = {
-        "edits": str(edits),
-        "positions": str(count),
-        "accepted": f"{fit.accepted:.3f}",
-    }
-    save(path, fitting.trained, resolved.weights_id, facts)
+    before = _accepted_before(path, backend, fitting)
+    if before is None or before <= fit.accepted:
+        before = None
+        facts = {
+            "edits": str(edits),
+            "positions": str(count),
+            "accepted": f"{fit.accepted:.3f}",
+        }
+        save(path, fitting.trained, resolved.weights_id, facts)
     spent = traces.state().get("collecting", 0.0)
     traces.clear()
-    return Report(path, path.stat().st_size, edits, count, inside, spent, fitting.spent, fit)
+    size = path.stat().st_size
+    return Report(path, size, edits, count, inside, spent, fitting.spent, fit, before)
+
+
+def _accepted_before(path: Path, backend: TorchBackend, fitting: Fitting) -> float | None:
+    """What the heads that are there accept of the edits held out; None where there are none that
+    could be used."""
+    if not path.is_file():
+        return None
+    try:
+        known = load(path, backend.name, backend.resolved.weights_id, fitting.shape)
+    except ModelError:
+        return None
+    return fitting.measure(known)[1]
 
 
 class Collector:
@@ -148,63 +173,81 @@ class Collector:
         can, or there is as much as can be held."""
         traces = self._traces
         self._positions = sum(trace.tokens.numel() for _, trace in traces)
-        spent = traces.state().get("collecting", 0.0)
+        noted = traces.state()
+        spent = noted.get("collecting", 0.0)
+        reading = noted.get("reading", 0.0)
         last = self._clock()
         order = list(files)
         random.Random(0).shuffle(order)
+        readings, edits = self._readings(order), self._edits(order)
         tap = self._engine.tap()
         tap.on_rows = self._hear
         try:
-            for file in order:
-                for key, make in self._lessons(file):
-                    if spent >= seconds or self._positions >= MOST_POSITIONS:
-                        return
-                    if key not in traces:
-                        trace = make()
-                        traces.add(key, trace)
-                        self._positions += 0 if trace is None else trace.tokens.numel()
-                    now = self._clock()
-                    spent, last = spent + now - last, now
-                    traces.note(collecting=spent)
-                    share = max(spent / seconds, self._positions / MOST_POSITIONS)
-                    label = f"{self._positions:,} positions"
-                    on_event(Stage("practise", round(100 * min(1.0, share)), 100, "%", label))
+            while spent < seconds and self._positions < MOST_POSITIONS:
+                read = reading <= READING * spent
+                lesson = next(readings, None) if read else next(edits, None)
+                if lesson is None:
+                    read = not read
+                    lesson = next(readings, None) if read else next(edits, None)
+                if lesson is None:
+                    return
+                key, make = lesson
+                if key not in traces:
+                    trace = make()
+                    traces.add(key, trace)
+                    self._positions += 0 if trace is None else trace.tokens.numel()
+                now = self._clock()
+                spent, reading = spent + now - last, reading + read * (now - last)
+                last = now
+                traces.note(collecting=spent, reading=reading)
+                share = max(spent / seconds, self._positions / MOST_POSITIONS)
+                label = f"{self._positions:,} positions"
+                on_event(Stage("practise", round(100 * min(1.0, share)), 100, "%", label))
         finally:
             tap.on_rows = None
             self._session.forget()
             self._engine.reset(0)
 
-    def _lessons(self, file: Path) -> list[tuple[str, Callable[[], Trace | None]]]:
-        """What a file teaches: its text and some edits, by names that say nothing about it."""
-        text = read_source(file)
-        if text is None:
-            return []
-        found: list[tuple[str, Callable[[], Trace | None]]] = [
-            ("t" + _name(text), partial(self._read, text))
-        ]
-        found += [
-            (_name(task.text, task.instruction), partial(self._write, task))
-            for task in tasks(text, file.name, PER_FILE)
-        ]
-        return found
+    def _readings(self, files: Sequence[Path]) -> Iterator[Lesson]:
+        """A stretch of each file, then another one of each; names say nothing about them."""
+        for turn in range(READINGS):
+            for file in files:
+                text = read_source(file)
+                tokens = [] if text is None else self._backend.codec.encode(text)
+                starts = list(range(0, len(tokens), READ))
+                if text is None or turn >= len(starts):
+                    continue
+                # The first lines of files are much alike: licences and imports.
+                random.Random(_name(text)).shuffle(starts)
+                start = starts[turn]
+                part = tokens[start : start + READ + 1]
+                yield "t" + _name(text, str(start)), partial(self._read, part)
+
+    def _edits(self, files: Sequence[Path]) -> Iterator[Lesson]:
+        """Some edits of each file."""
+        for file in files:
+            text = read_source(file)
+            if text is not None:
+                for task in tasks(text, file.name, PER_FILE):
+                    yield _name(task.text, task.instruction), partial(self._write, task)
 
     def _hear(self, position: int, rows: torch.Tensor) -> None:
         self._rows.append((position, rows.clone()))
 
-    def _read(self, text: str) -> Trace | None:
+    def _read(self, tokens: Sequence[int]) -> Trace | None:
         """Hidden states of source text as it stands, in wide passes."""
-        tokens = self._backend.codec.encode(text)[: READ + 1]
         if len(tokens) < 3:
             return None
         engine = self._engine
         self._session.forget()
         engine.reset(0)
         self._rows = []
+        choices: list[int] = []
         for start in range(0, len(tokens) - 1, CHUNK):
             part = tokens[start : min(start + CHUNK, len(tokens) - 1)]
-            engine.score(part)
+            choices += engine.score(part).greedy()
             engine.keep(len(part))
-        return self._trace(0, tokens[1:], torch.full((len(tokens) - 1,), PLAIN))
+        return self._trace(0, tokens[1:], choices, torch.full((len(tokens) - 1,), PLAIN))
 
     def _write(self, task: Task) -> Trace | None:
         """Hidden states of an edit's answer, as the passes that verified it left them."""
@@ -226,12 +269,18 @@ class Collector:
         own = torch.tensor(_written(answer))
         # The guess behind token i is that of token i + 1.
         weight[:-1][own[1:]] = INSIDE
-        return self._trace(len(prompt.tokens) - 1, answer.tokens, weight)
+        return self._trace(len(prompt.tokens) - 1, answer.tokens, answer.tokens, weight)
 
-    def _trace(self, start: int, tokens: Sequence[int], weight: torch.Tensor) -> Trace | None:
+    def _trace(
+        self, start: int, tokens: Sequence[int], choices: Sequence[int], weight: torch.Tensor
+    ) -> Trace | None:
         hidden = positions(self._rows, start, start + len(tokens))
         self._rows = []
-        return None if hidden is None else Trace(hidden, torch.tensor(tokens), weight)
+        if hidden is None:
+            return None
+        # Training forgives the rounding, and the states are most of what is kept.
+        hidden = hidden.to(torch.bfloat16)
+        return Trace(hidden, torch.tensor(tokens), torch.tensor(choices), weight)
 
 
 def _written(answer: Answer) -> list[bool]:

@@ -144,3 +144,52 @@ def test_no_files_no_training(backend: TorchBackend) -> None:
         train_heads(backend, [])
     assert caught.value.code == "no-sources"
     assert backend._engine is None
+
+
+def test_better_heads_are_not_lost_to_a_short_training(
+    backend: TorchBackend, files: list[Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = trained(backend, files, [])
+    assert first.before is None
+    assert first.fit.accepted > 0.0
+    kept = first.path.read_bytes()
+    # As many batches, and more lost than learnt.
+    monkeypatch.setattr("apply_edit.target.fit.RATE", 30.0)
+    second = trained(backend, files, [])
+    assert second.before is not None
+    assert second.before > second.fit.accepted
+    assert first.path.read_bytes() == kept
+    first.path.write_bytes(kept[:-8])  # damaged heads are none
+    third = trained(backend, files, [])
+    assert third.before is None
+    assert first.path.stat().st_size == len(kept)
+
+
+def test_what_is_read_is_labelled_with_what_the_target_would_write(
+    backend: TorchBackend, files: list[Path]
+) -> None:
+    engine = backend.target(ignore)
+    traces = Traces(backend.resolved.weights_id)
+    traces.open()
+    collector = distil.Collector(backend, engine, traces, Clock())
+    tokens = backend.codec.encode(files[0].read_text())
+    engine.tap().on_rows = collector._hear
+    trace = collector._read(tokens)
+    assert trace is not None
+    assert trace.tokens.tolist() == tokens[1:]
+    engine.reset(0)
+    assert trace.choices.tolist() == engine.score(tokens[:-1]).greedy()
+    assert trace.choices.tolist() != trace.tokens.tolist()
+    assert trace.hidden.shape[0] == len(tokens) - 1
+
+
+def test_readings_go_round_the_files(backend: TorchBackend, tmp_path: Path) -> None:
+    """No file is read a second time before all were read once, and none for ever."""
+    traces = Traces(backend.resolved.weights_id)
+    collector = distil.Collector(backend, backend.target(ignore), traces, Clock())
+    long, short = tmp_path / "long.py", tmp_path / "short.py"
+    long.write_text("".join(f"value_{i} = {i}\n" for i in range(2000)))
+    short.write_text("x = 1\n")
+    keys = [key for key, _ in collector._readings([long, short, tmp_path / "missing.py"])]
+    assert len(keys) == len(set(keys)) == distil.READINGS + 1
+    assert keys[1] == next(key for key, _ in collector._readings([short]))

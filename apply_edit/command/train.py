@@ -69,6 +69,12 @@ def _minutes(said: str | None) -> float | None:
 
 
 def _said(model: str, report: Report) -> str:
+    if report.before is not None:
+        return (
+            f"the draft heads for {name(model)} stay as they were: they accept "
+            f"{report.before:.2f} tokens a guess on edits held out, the new ones "
+            f"{report.fit.accepted:.2f}; give more --minutes or more files"
+        )
     spent = (report.collecting_seconds + report.training_seconds) / 60.0
     return (
         f"draft heads for {name(model)} are trained: {report.edits:,} edits, "

@@ -1,6 +1,7 @@
 """Training of draft heads on what the target wrote: cross entropy to its own next tokens.
 
-Each position is unrolled for `STEPS` steps with the true tokens (teacher forcing). The output layer
+Each position is unrolled for `STEPS` steps with the true tokens (teacher forcing); what is to be
+guessed is what the target chose there, also where source text goes on otherwise. The output layer
 is the target's own, frozen, and restricted in each batch to the batch's tokens and some others: its
 share of the work would be ten times the rest. (Drawing the guessed states to the target's true ones
 besides, as EAGLE does, gained nothing in the same time.)
@@ -19,7 +20,7 @@ from torch.nn import functional
 
 from apply_edit.errors import ModelError
 from apply_edit.events import OnEvent, Stage, ignore
-from apply_edit.target.heads import STEPS, WIDTH, Heads, Trained
+from apply_edit.target.heads import STEPS, WIDTH, Heads, Shape, Trained
 from apply_edit.target.traces import CHECKPOINT, Trace, Traces
 
 VOCABULARY = 16384
@@ -56,11 +57,12 @@ class Fit:
 
 @dataclass(frozen=True, slots=True)
 class Positions:
-    """Traces one behind another: hidden [n, hidden], tokens [n], weight [n]; `ends` [n] is the
-    place behind the trace that a position belongs to."""
+    """Traces one behind another: hidden [n, hidden], tokens [n], choices [n], weight [n]; `ends`
+    [n] is the place behind the trace that a position belongs to."""
 
     hidden: Tensor
     tokens: Tensor
+    choices: Tensor
     weight: Tensor
     ends: Tensor
 
@@ -73,15 +75,19 @@ class Positions:
         return cls(
             torch.cat([trace.hidden for trace in traces]),
             torch.cat([trace.tokens for trace in traces]),
+            torch.cat([trace.choices for trace in traces]),
             torch.cat([trace.weight for trace in traces]),
             torch.cat(ends),
         )
 
-    def ahead(self, places: Tensor, steps: int) -> Tensor:
-        """Tokens at `places` and the `steps` behind each, [n, steps + 1]; -1 past a trace's end."""
+    def ahead(self, places: Tensor, steps: int) -> tuple[Tensor, Tensor]:
+        """The tokens at `places` and those behind, [n, steps], and what the target chose one
+        further on each, [n, steps]; -1 past a trace's end."""
         index = places[:, None] + torch.arange(steps + 1)
         inside = index < self.ends[places][:, None]
-        return torch.where(inside, self.tokens[index.clamp_(max=self.tokens.numel() - 1)], -1)
+        index.clamp_(max=self.tokens.numel() - 1)
+        tokens = torch.where(inside, self.tokens[index], -1)
+        return tokens[:, :-1], torch.where(inside, self.choices[index], -1)[:, 1:]
 
 
 class Fitting:
@@ -111,7 +117,7 @@ class Fitting:
         self._stored = stored
         self._batch = batch
         self._passes = passes
-        counts = torch.bincount(self._data.tokens, minlength=output.shape[0]).float()
+        counts = torch.bincount(self._data.choices, minlength=output.shape[0]).float()
         self._vocabulary = _vocabulary(counts)
         self._place = torch.full((output.shape[0],), -1)
         self._place[self._vocabulary] = torch.arange(self._vocabulary.numel())
@@ -130,6 +136,11 @@ class Fitting:
         self.steps = 0
         self.spent = 0.0
         self._losses: list[float] = []
+
+    @property
+    def shape(self) -> Shape:
+        """What a file of heads for this target has to agree with."""
+        return Shape(self._output.shape[1], self._output.shape[0])
 
     @property
     def trained(self) -> Trained:
@@ -173,15 +184,16 @@ class Fitting:
         if loss.requires_grad:  # there were tokens to learn
             self._optimiser.zero_grad()
             loss.backward()
-            torch.nn.utils.clip_grad_norm_(self.heads.parameters(), 1.0)
-            self._optimiser.step()
+            norm = torch.nn.utils.clip_grad_norm_(self.heads.parameters(), 1.0)
+            if bool(norm.isfinite()):  # a batch that overflows must not spoil what was learnt
+                self._optimiser.step()
         self._losses.append(float(loss.detach()))
         self.steps += 1
 
     def _loss(self, places: Tensor, chance: torch.Generator) -> Tensor:
         data = self._data
-        tokens = data.ahead(places, STEPS)
-        wanted = torch.where(tokens[:, 1:] >= 0, self._place[tokens[:, 1:].clamp(min=0)], -1)
+        tokens, choices = data.ahead(places, STEPS)
+        wanted = torch.where(choices >= 0, self._place[choices.clamp(min=0)], -1)
         count = min(NEGATIVES, self._vocabulary.numel())
         others = torch.multinomial(self._noise, count, generator=chance)
         choice = torch.unique(torch.cat((wanted[wanted >= 0], others)))
@@ -200,10 +212,15 @@ class Fitting:
                 total = total + FADING**step * lost
         return total
 
-    def measure(self) -> tuple[tuple[float, ...], float]:
-        """On traces held out, where the guess matters most: how often each step is right, and
-        the mean length of a chain of guesses that holds."""
+    def measure(self, trained: Trained | None = None) -> tuple[tuple[float, ...], float]:
+        """On traces held out, where the guess matters most: how often each step of the heads
+        (those being trained, if no others are given) is right, and the mean length of a chain of
+        guesses that holds."""
         data = self._test
+        heads, vocabulary = self.heads, self._vocabulary
+        if trained is not None:
+            heads, vocabulary = trained.heads, trained.vocabulary
+        output = self._output[vocabulary].to(self._rows.dtype)
         inside = (data.weight >= data.weight.max()) & (
             torch.arange(data.tokens.numel()) + STEPS < data.ends
         )
@@ -214,13 +231,13 @@ class Fitting:
         with torch.inference_mode():
             for start in range(0, places.numel(), BATCH):
                 part = places[start : start + BATCH]
-                tokens = data.ahead(part, STEPS)
+                tokens, choices = data.ahead(part, STEPS)
                 states = data.hidden[part].float()
                 found = []
                 for step in range(STEPS):
-                    states = self.heads(states, self._embed(tokens[:, step]))
-                    logits = functional.linear(states.to(self._rows.dtype), self._rows)
-                    found.append(self._vocabulary[logits.argmax(-1)] == tokens[:, step + 1])
+                    states = heads(states, self._embed(tokens[:, step]))
+                    logits = functional.linear(states.to(output.dtype), output)
+                    found.append(vocabulary[logits.argmax(-1)] == choices[:, step])
                 hits.append(torch.stack(found, 1))
         hit = torch.cat(hits).float()
         right = tuple(float(share) for share in hit.mean(0))

@@ -26,11 +26,13 @@ CHECKPOINT = "checkpoint.safetensors"
 @dataclass(frozen=True, slots=True)
 class Trace:
     """Consecutive positions: hidden states [n, hidden] of any float type, `tokens` int64 [n]
-    (token i is what row i predicted, or what stands behind it), `weight` float32 [n]: how much
-    the guess of the token behind token i matters."""
+    (token i stands behind row i), `choices` int64 [n] (what row i predicted: the same token where
+    the target wrote it), `weight` float32 [n]: how much the guess of the token behind token i
+    matters."""
 
     hidden: Tensor
     tokens: Tensor
+    choices: Tensor
     weight: Tensor
 
 
@@ -65,6 +67,7 @@ class Traces:
             tensors = {
                 "hidden": trace.hidden.contiguous(),
                 "tokens": trace.tokens.to(torch.int32),
+                "choices": trace.choices.to(torch.int32),
                 "weight": trace.weight,
             }
         self.write(self._path(key).name, tensors, {})
@@ -77,11 +80,13 @@ class Traces:
         for path in self._files():
             try:
                 tensors = load_file(path)
-            except (OSError, SafetensorError):
+                if not tensors:
+                    continue
+                tokens, choices = (tensors[name].long() for name in ("tokens", "choices"))
+                trace = Trace(tensors["hidden"], tokens, choices, tensors["weight"])
+            except (OSError, SafetensorError, KeyError):
                 continue
-            if tensors:
-                trace = Trace(tensors["hidden"], tensors["tokens"].long(), tensors["weight"])
-                yield path.stem, trace
+            yield path.stem, trace
 
     def state(self) -> dict[str, float]:
         """What was noted with `note`: numbers by name."""

@@ -201,7 +201,10 @@ def practise(target: Engine, prompts: list[list[int]], length: int) -> list[tupl
         hidden = positions(rows, len(prompt) - 1, len(prompt) - 1 + len(tokens))
         assert hidden is not None
         traces.append(
-            (f"{number:04x}", Trace(hidden, torch.tensor(tokens), torch.ones(len(tokens))))
+            (
+                f"{number:04x}",
+                Trace(hidden, torch.tensor(tokens), torch.tensor(tokens), torch.ones(len(tokens))),
+            )
         )
     return traces
 
@@ -282,7 +285,7 @@ def test_nothing_to_learn_from_is_an_error() -> None:
 def test_traces_are_the_users_alone(cache: Path) -> None:
     traces = Traces("tiny-0")
     traces.open()
-    trace = Trace(torch.ones(3, 4, dtype=BF16), torch.arange(3), torch.ones(3))
+    trace = Trace(torch.ones(3, 4, dtype=BF16), torch.arange(3), torch.arange(3), torch.ones(3))
     traces.add("ab", trace)
     traces.add("cd", None)
     traces.note(collecting=3.5)

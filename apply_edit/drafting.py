@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
+from time import perf_counter
 from typing import Protocol, runtime_checkable
 
 from apply_edit.decode.margin import MarginTarget
@@ -112,10 +113,11 @@ def beside_copying(
     schedule: AdaptiveSchedule,
     forbidden: Collection[int],
     k: int | None = None,
+    clock: Callable[[], float] = perf_counter,
 ) -> tuple[Proposer, Schedule]:
     """`drafter` inside edits and `copy` everywhere else; without `copy`, the drafter everywhere.
 
-    `k` fixes the length of all drafts.
+    `k` fixes the length of all drafts. `clock` counts what the drafter spends, in seconds.
     """
     trust, share = SELF_TRUST, SHARE
     if name.startswith(MODEL):
@@ -131,6 +133,7 @@ def beside_copying(
         k=k,
         share=share,
         sides=HEADS_SIDES if name == HEADS else 1,
+        clock=clock,
     )
     proposer: Proposer = chain
     if copy is not None:

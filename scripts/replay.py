@@ -65,12 +65,13 @@ class Result:
 
 
 class Known:
-    """A target that writes a known answer."""
+    """A target that writes a known answer; `tops[i]` are its best tokens at place i, if known."""
 
     limit = 1 << 40
 
-    def __init__(self, answer: Sequence[int]) -> None:
+    def __init__(self, answer: Sequence[int], tops: Sequence[Sequence[int]] = ()) -> None:
         self._answer = answer
+        self._tops = tops
         self._written = 0
         self.length = 0
 
@@ -80,12 +81,11 @@ class Known:
     def score(
         self, tokens: Sequence[int], branches: Sequence[Branch] = (), first: int = 0
     ) -> Certain:
-        rows = [self._at(self._written + i) for i in range(len(tokens) - first)]
+        places = [self._written + i for i in range(len(tokens) - first)]
         for branch in branches:
-            rows += [
-                self._at(self._written + branch.fork + 1 + i) for i in range(len(branch.tokens))
-            ]
-        return Certain(rows)
+            places += [self._written + branch.fork + 1 + i for i in range(len(branch.tokens))]
+        tops = [self._tops[at] if at < len(self._tops) else () for at in places]
+        return Certain([self._at(at) for at in places], tops)
 
     def keep(self, rows: int, branch: int | None = None, branch_rows: int = 0) -> None:
         self.length += rows + branch_rows
@@ -100,10 +100,11 @@ class Known:
 
 
 class Certain:
-    """Scores that leave no doubt: one token per row."""
+    """Scores that leave no doubt: one token per row, and perhaps what else was considered."""
 
-    def __init__(self, tokens: list[int]) -> None:
+    def __init__(self, tokens: list[int], tops: Sequence[Sequence[int]]) -> None:
         self._tokens = tokens
+        self._tops = tops
 
     def __len__(self) -> int:
         return len(self._tokens)
@@ -115,7 +116,7 @@ class Certain:
         raise NotImplementedError("a known answer has no logits")
 
     def top(self, index: int, count: int) -> list[int]:
-        return [self._tokens[index]][:count]
+        return list(self._tops[index] or [self._tokens[index]])[:count]
 
 
 class Lookup:

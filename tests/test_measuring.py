@@ -84,3 +84,37 @@ def test_batches_come_out_as_one_after_another(
     rows = json.loads(out[out.index("[\n") :])
     assert [row["batch"] for row in rows] == [1, 2]
     assert all(row["same"] for row in rows)
+
+
+def test_recorded_guesses_are_priced_without_a_model(
+    model: str,
+    cases: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    guesses = tmp_path / "guesses.jsonl"
+    words = ("--model", model, "--draft", f"model:{model}")
+    record = ("record", cases, "--out", guesses, "--limit", 2)
+    run("guesses", monkeypatch, capsys, *words, *record)
+    known = [json.loads(line) for line in guesses.read_text().splitlines()]
+    assert [row["id"] for row in known] == ["own/one", "own/two"]
+    for row in known:
+        assert len(row["answer"]) == 20
+        assert row["chains"]
+        for place, chain in row["chains"].items():
+            truth = row["answer"][int(place) :]
+            wrong = [i for i, guess in enumerate(chain) if [guess[0]] != truth[i : i + 1]]
+            assert 0 < len(chain) <= (wrong[0] + 3 if wrong else 12)
+    run("guesses", monkeypatch, capsys, *words, *record)
+    assert len(guesses.read_text().splitlines()) == 2  # each case once
+    # A drafter that is always right, and sure of it.
+    for row in known:
+        for place, chain in row["chains"].items():
+            truth = row["answer"][int(place) :][:12]
+            chain[:] = [[token, 0.999, None, 0.0] for token in truth] or chain
+    guesses.write_text("".join(json.dumps(row) + "\n" for row in known))
+    free = run("guesses", monkeypatch, capsys, *words, "price", cases, guesses, "--step", 0.001)
+    assert float(free.rsplit("all ", 1)[1].split(",")[0]) < 0.8
+    dear = run("guesses", monkeypatch, capsys, *words, "price", cases, guesses, "--step", 1000)
+    assert float(dear.rsplit("all ", 1)[1].split(",")[0]) > 1.0

@@ -14,6 +14,7 @@ from apply_edit.target.ahead import HeadsAhead, output_table
 from apply_edit.target.engine import Engine
 from apply_edit.target.heads import Shape, check_trained, load
 from apply_edit.target.load import Resolved
+from apply_edit.target.quantised import KERNEL
 from apply_edit.target.rounded import lean
 from apply_edit.target.store import cache_root
 from apply_edit.target.tokenizer import HubCodec
@@ -21,7 +22,7 @@ from apply_edit.target.tokenizer import HubCodec
 
 def self_drafter(engine: Engine, resolved: Resolved, on_event: OnEvent) -> SelfDrafter | None:
     """The target's own weights in 4 bits; None, with a note, where this machine has none."""
-    narrow = lean(engine, resolved.folder, rounded_path(resolved, engine.shape[3]), on_event)
+    narrow = lean(engine, resolved.folder, rounded_path(resolved), on_event)
     if narrow is None:
         on_event(Note("no weights in 4 bits on this machine or for this model: copying alone"))
         return None
@@ -68,11 +69,11 @@ def model_drafter(
     known = check_vocabulary(codec.vocabulary, backend.codec.vocabulary, target, name)
     wide = backend.target(on_event)
     resolved = backend.resolved
-    narrow = lean(wide, resolved.folder, rounded_path(resolved, dtype), on_event)
+    narrow = lean(wide, resolved.folder, rounded_path(resolved), on_event)
     return ModelDrafter(wide, known, narrow)
 
 
-def rounded_path(resolved: Resolved, dtype: torch.dtype) -> Path:
+def rounded_path(resolved: Resolved) -> Path:
     """Where a model's weights in 4 bits are kept."""
-    kind = str(dtype).removeprefix("torch.")
+    kind = str(KERNEL).removeprefix("torch.")
     return cache_root() / "four-bit" / f"{resolved.weights_id}-{kind}.safetensors"

@@ -23,6 +23,9 @@ STEPS = (14, 13, 12, 11, 10)
 """Tried, after 15, for groups that do not reach from one end of their grid to the other."""
 FITS = 1e-3
 """Mean square error, in steps, of a group that lies on the grid but for its rounding."""
+KERNEL = torch.bfloat16
+"""What the operator multiplies, whatever the target's own type: its kernel for float32 is a plain
+loop, seven times as slow."""
 BLOCK = 1 << 20
 """Weights worked on at a time: they stay in the processor's cache."""
 
@@ -41,7 +44,7 @@ class FourBits:
 
 
 class FourBitLinear(nn.Module):
-    """y = x W^T + b with W in 4 bits. x: [..., in]; y: [..., out]."""
+    """y = x W^T + b with W in 4 bits. x: [..., in], y: [..., out], both of the bias's type."""
 
     def __init__(self, weight: FourBits, bias: Tensor | None) -> None:
         super().__init__()
@@ -52,8 +55,8 @@ class FourBitLinear(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         weight = self._weight
         y: Tensor = torch.ops.aten._weight_int4pack_mm_for_cpu(
-            x.reshape(-1, x.shape[-1]), weight.packed, GROUP, weight.scales
-        )
+            x.reshape(-1, x.shape[-1]).to(KERNEL), weight.packed, GROUP, weight.scales
+        ).to(x.dtype)
         if self._bias is not None:
             y += self._bias
         return y.view(*x.shape[:-1], self.out_features)
@@ -64,8 +67,8 @@ def fits(out_features: int, in_features: int) -> bool:
     return out_features % 16 == 0 and in_features % GROUP == 0
 
 
-def quantise(weight: Tensor, dtype: torch.dtype) -> FourBits:
-    """Round `weight` [out, in] to 4 bits for inputs of `dtype`. Raises ValueError unless it `fits`.
+def quantise(weight: Tensor) -> FourBits:
+    """Round `weight` [out, in] to 4 bits. Raises ValueError unless it `fits`.
 
     Takes about a second per 300 million weights and core.
     """
@@ -73,28 +76,28 @@ def quantise(weight: Tensor, dtype: torch.dtype) -> FourBits:
     if not fits(rows, columns):
         raise ValueError(f"a matrix of {rows} x {columns} cannot be packed in 4 bits")
     levels = torch.empty(rows, columns, dtype=torch.int32)
-    scales = torch.empty(columns // GROUP, rows, 2, dtype=dtype)
+    scales = torch.empty(columns // GROUP, rows, 2, dtype=KERNEL)
     height = max(1, BLOCK // columns)
     for start in range(0, rows, height):
         part = weight[start : start + height].float().reshape(-1, GROUP)
-        grid, scale, zero = _round(part, dtype)
+        grid, scale, zero = _round(part)
         stop = min(start + height, rows)
         levels[start:stop] = grid.view(stop - start, columns)
         for place, values in enumerate((scale, zero)):
-            scales[:, start:stop, place] = values.view(stop - start, -1).t().to(dtype)
+            scales[:, start:stop, place] = values.view(stop - start, -1).t().to(KERNEL)
     packed = torch.ops.aten._convert_weight_to_int4pack_for_cpu(levels, 1)
     return FourBits(packed, scales)
 
 
-def _round(groups: Tensor, dtype: torch.dtype) -> tuple[Tensor, Tensor, Tensor]:
+def _round(groups: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     """Levels 0 to 15 [groups, GROUP], scale and zero point [groups, 1] of least square error."""
     least, greatest = torch.aminmax(groups, dim=1, keepdim=True)
-    grid, scale, zero, error = _fit(groups, least, greatest, 15, dtype)
+    grid, scale, zero, error = _fit(groups, least, greatest, 15)
     open_ = torch.nonzero(error[:, 0] > FITS * GROUP * scale[:, 0] ** 2).flatten()
     for steps in STEPS:
         if not open_.numel():
             break
-        found = _fit(groups[open_], least[open_], greatest[open_], steps, dtype)
+        found = _fit(groups[open_], least[open_], greatest[open_], steps)
         better = (found[3] < error[open_])[:, 0]
         taken = open_[better]
         for kept, new in zip((grid, scale, zero, error), found, strict=True):
@@ -104,22 +107,22 @@ def _round(groups: Tensor, dtype: torch.dtype) -> tuple[Tensor, Tensor, Tensor]:
 
 
 def _fit(
-    groups: Tensor, least: Tensor, greatest: Tensor, steps: int, dtype: torch.dtype
+    groups: Tensor, least: Tensor, greatest: Tensor, steps: int
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """Levels, scale, zero point and square error if a group's range is `steps` steps wide."""
     # A group of equal weights has no range; any positive scale will do.
-    scale = ((greatest - least) / steps).clamp_min_(1e-8).to(dtype).float()
+    scale = ((greatest - least) / steps).clamp_min_(1e-8).to(KERNEL).float()
     # The kernel computes (level - 8) * scale + zero.
-    zero = (least + 8 * scale).to(dtype).float()
+    zero = (least + 8 * scale).to(KERNEL).float()
     grid = ((groups - zero) / scale).round_().clamp_(-8, 7)
     error = (grid * scale + zero - groups).square_().sum(dim=1, keepdim=True)
     return grid.add_(8), scale, zero, error
 
 
-def restored(weight: FourBits, dtype: torch.dtype) -> Tensor:
+def restored(weight: FourBits) -> Tensor:
     """The matrix that a packed one stands for, [out, in]: what the kernel says of unit vectors."""
     size = weight.packed.shape[1] * 2
-    unit = torch.eye(size, dtype=dtype)
+    unit = torch.eye(size, dtype=KERNEL)
     columns: Tensor = torch.ops.aten._weight_int4pack_mm_for_cpu(
         unit, weight.packed, GROUP, weight.scales
     )
@@ -127,18 +130,16 @@ def restored(weight: FourBits, dtype: torch.dtype) -> Tensor:
 
 
 @cache
-def can_quantise(dtype: torch.dtype) -> bool:
+def can_quantise() -> bool:
     """Whether this CPU and build of torch multiply by 4-bit weights, and rightly."""
-    if dtype not in (torch.bfloat16, torch.float32):
-        return False
     generator = torch.Generator().manual_seed(0)
     # Weights on a grid of 16 levels come back as they are.
     levels = torch.randint(0, 16, (64, 2 * GROUP), generator=generator)
     levels[:, ::GROUP], levels[:, 1::GROUP] = 0, 15
-    weight = ((levels - 6) * 0.125).to(dtype)
-    x = torch.randn(3, 2 * GROUP, generator=generator).to(dtype)
+    weight = ((levels - 6) * 0.125).to(KERNEL)
+    x = torch.randn(3, 2 * GROUP, generator=generator).to(KERNEL)
     try:
-        found = FourBitLinear(quantise(weight, dtype), None)(x)
+        found = FourBitLinear(quantise(weight), None)(x)
     except (RuntimeError, AttributeError, NotImplementedError):
         return False
     wanted = functional.linear(x.float(), weight.float())

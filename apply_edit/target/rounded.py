@@ -18,7 +18,7 @@ from apply_edit.events import Note, OnEvent, Stage, ignore
 from apply_edit.target.engine import Engine
 from apply_edit.target.lean import HEAD, LeanTarget, parts
 from apply_edit.target.memory import available_bytes
-from apply_edit.target.quantised import GROUP, FourBits, can_quantise, fits, quantise
+from apply_edit.target.quantised import GROUP, KERNEL, FourBits, can_quantise, fits, quantise
 from apply_edit.target.shards import open_shards
 from apply_edit.target.tensors import keep
 
@@ -37,9 +37,8 @@ def lean(
     take five eighths of a byte each (1.0 GB for 1.5 billion). None on devices other than the
     CPU, without the operators of `quantised`, and for models of another structure.
     """
-    dtype, device = engine.shape[3:]
     paths = parts(engine.model)
-    if paths is None or device.type != "cpu" or not can_quantise(dtype):
+    if paths is None or engine.shape[4].type != "cpu" or not can_quantise():
         return None
     shapes = _shapes(engine.model, paths)
     if not all(fits(*shape) for name, shape in shapes.items() if name != HEAD):
@@ -50,11 +49,11 @@ def lean(
     if free is not None and size + ROOM > free:
         on_event(Note(f"no room for {size / 1e9:.1f} GB of weights in 4 bits"))
         return None
-    weights = None if kept is None else load(kept, shapes, dtype)
+    weights = None if kept is None else load(kept, shapes)
     if weights is None:
-        weights = round_all(engine.model, folder, {n: paths[n] for n in shapes}, dtype, on_event)
+        weights = round_all(engine.model, folder, {n: paths[n] for n in shapes}, on_event)
         if kept is not None:
-            save(kept, weights, dtype)
+            save(kept, weights)
     on_event(Note(f"the weights in 4 bits for drafting: {size / 1e9:.1f} GB more"))
     return LeanTarget(engine, weights)
 
@@ -72,7 +71,6 @@ def round_all(
     model: Any,
     folder: Path,
     paths: Mapping[str, tuple[str, ...]],
-    dtype: torch.dtype,
     on_event: OnEvent = ignore,
 ) -> dict[str, FourBits]:
     """The stacked matrices in 4 bits, read from the folder's shards one at a time."""
@@ -86,37 +84,37 @@ def round_all(
             continue
         found = waiting.setdefault(name, {})
         # Copied where it has to wait: its file is closed by then.
-        found[path] = stored.to(dtype, copy=len(paths[name]) > 1)
+        found[path] = stored.clone() if len(paths[name]) > 1 else stored
         if len(found) == len(paths[name]):
             del waiting[name]
             whole = [found[part] for part in paths[name]]
-            weights[name] = quantise(torch.cat(whole) if len(whole) > 1 else whole[0], dtype)
+            weights[name] = quantise(torch.cat(whole) if len(whole) > 1 else whole[0])
             on_event(Stage("load", len(weights), len(paths), "tensors", "4 bits"))
     if HEAD in paths and HEAD not in weights:
         # An output layer without weights of its own is the embedding.
-        weights[HEAD] = quantise(model.get_input_embeddings().weight.detach().to(dtype), dtype)
+        weights[HEAD] = quantise(model.get_input_embeddings().weight.detach())
         on_event(Stage("load", len(weights), len(paths), "tensors", "4 bits"))
     return weights
 
 
-def machine(dtype: torch.dtype) -> dict[str, str]:
+def machine() -> dict[str, str]:
     """What the order of packed weights depends on."""
     return {
         "torch": torch.__version__,
         "cpu": f"{platform.machine()} {torch.backends.cpu.get_cpu_capability()}",
-        "dtype": str(dtype),
+        "dtype": str(KERNEL),
         "group": str(GROUP),
         "format": str(FORMAT),
     }
 
 
-def load(path: Path, shapes: Shapes, dtype: torch.dtype) -> dict[str, FourBits] | None:
+def load(path: Path, shapes: Shapes) -> dict[str, FourBits] | None:
     """Kept weights; None unless the file is whole and made for this machine."""
     from safetensors import SafetensorError, safe_open
 
     try:
         with safe_open(path, framework="pt", device="cpu") as file:
-            if file.metadata() != machine(dtype):
+            if file.metadata() != machine():
                 return None
             # Copied: a pass over the small pages of a mapped file takes twice the time.
             found = {
@@ -130,15 +128,15 @@ def load(path: Path, shapes: Shapes, dtype: torch.dtype) -> dict[str, FourBits] 
         return None
     for name, (rows, columns) in shapes.items():
         weight = found[name]
-        if weight.packed.shape != (rows, columns // 2) or weight.scales.dtype != dtype:
+        if weight.packed.shape != (rows, columns // 2) or weight.scales.dtype != KERNEL:
             return None
     return found
 
 
-def save(path: Path, weights: Mapping[str, FourBits], dtype: torch.dtype) -> bool:
+def save(path: Path, weights: Mapping[str, FourBits]) -> bool:
     """Keep weights for the next run, whole or not at all; False where that cannot be done."""
     tensors = {}
     for name, weight in weights.items():
         tensors[f"{name}.packed"] = weight.packed
         tensors[f"{name}.scales"] = weight.scales
-    return keep(path, tensors, machine(dtype))
+    return keep(path, tensors, machine())

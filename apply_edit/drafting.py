@@ -10,7 +10,7 @@ from apply_edit.decode.margin import MarginTarget
 from apply_edit.decode.schedule import AdaptiveSchedule, FixedSchedule
 from apply_edit.decode.types import Draft, Proposer, Schedule, Target
 from apply_edit.draft.chain import SHARE, ChainProposer
-from apply_edit.draft.combine import CombinedProposer, CombinedSchedule
+from apply_edit.draft.combine import CombinedProposer, CombinedSchedule, Copying
 from apply_edit.draft.drafter import Drafter
 from apply_edit.errors import UsageError
 from apply_edit.events import OnEvent
@@ -23,6 +23,8 @@ SELF_TRUST, MODEL_TRUST, HEADS_TRUST = 0.9, 0.6, 0.0
 """How much likelier than stated the first guesses of a drafter are taken to hold."""
 MODEL_SHARE, HEADS_SHARE = 0.25, 0.03
 """What a guess of a smaller model or of draft heads is thought to cost, in passes of the target."""
+WIDE = 256
+"""Rows of the passes that cost the least per row."""
 HEADS_SIDES, HEADS_RIDING = 1, 1
 """Branches beside a chain of heads, of their own and of what copying guesses: they cost little, and
 the two are right at different places."""
@@ -109,15 +111,17 @@ def beside_copying(
     drafter: Drafter,
     name: str,
     prompt: Prompt,
-    copy: Proposer | None,
+    copy: Copying | None,
     schedule: AdaptiveSchedule,
     forbidden: Collection[int],
     k: int | None = None,
     clock: Callable[[], float] = perf_counter,
+    held: int = 0,
 ) -> tuple[Proposer, Schedule]:
     """`drafter` inside edits and `copy` everywhere else; without `copy`, the drafter everywhere.
 
-    `k` fixes the length of all drafts. `clock` counts what the drafter spends, in seconds.
+    `k` fixes the length of all drafts. `clock` counts what the drafter spends, in seconds;
+    `held` tokens of the prompt need not be read.
     """
     trust, share = SELF_TRUST, SHARE
     if name.startswith(MODEL):
@@ -137,12 +141,14 @@ def beside_copying(
     )
     proposer: Proposer = chain
     if copy is not None:
+        rows = len(prompt.tokens) - held + len(prompt.reference)
         proposer = CombinedProposer(
             copy,
             chain,
-            prompt.reference,
             schedule.cost,
             schedule.scale,
+            schedule.choose,
             riding=HEADS_RIDING if name == HEADS and k is None else 0,
+            expected=rows * schedule.cost(WIDE) / WIDE,
         )
     return proposer, CombinedSchedule(schedule if k is None else FixedSchedule(k))

@@ -168,7 +168,8 @@ class Session:
             drafter.read(prompt.tokens, lambda done, total: writing.check_time())
         stats.prompt_tokens = len(prompt.tokens)
         stats.prefill_seconds = writing.clock() - writing.started
-        proposer, schedule = self._drafting(prompt, options, predicted, drafter)
+        held = stats.cached_tokens
+        proposer, schedule = self._drafting(prompt, options, predicted, drafter, held)
         yield from self._decode(writing, target, tail, proposer, schedule)
         self._figures(stats)
         if stats.exact == "margin" and options.temperature > 0.0:
@@ -238,9 +239,15 @@ class Session:
         return list(tokens[target.length :])
 
     def _drafting(
-        self, prompt: Prompt, options: Options, predicted: str | None, drafter: Drafter | None
+        self,
+        prompt: Prompt,
+        options: Options,
+        predicted: str | None,
+        drafter: Drafter | None,
+        held: int = 0,
     ) -> tuple[Proposer, Schedule]:
-        """The proposer and the schedule that the options name."""
+        """The proposer and the schedule that the options name, where `held` tokens of the prompt
+        were in the cache."""
         if options.draft == "none" or options.k == 0:
             return Silent(), FixedSchedule(0)
         codec = self.backend.codec
@@ -256,7 +263,8 @@ class Session:
             price=schedule.cost.row_price,
         )
         if drafter is not None:
-            return beside_copying(drafter, options.draft, prompt, proposer, schedule, codec.stop, k)
+            name, stop = options.draft, codec.stop
+            return beside_copying(drafter, name, prompt, proposer, schedule, stop, k, held=held)
         return proposer, schedule if k is None else FixedSchedule(k)
 
     def _decode(

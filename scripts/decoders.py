@@ -96,10 +96,12 @@ class _Choosing:
         self.alone = False
         inner = session._drafting
 
-        def drafting(prompt: Prompt, options: Options, predicted: str | None, drafter: Any) -> Any:
+        def drafting(
+            prompt: Prompt, options: Options, predicted: str | None, drafter: Any, held: int
+        ) -> Any:
             if not self.alone:
-                return inner(prompt, options, predicted, drafter)
-            _, schedule = inner(prompt, options, predicted, None)
+                return inner(prompt, options, predicted, drafter, held)
+            _, schedule = inner(prompt, options, predicted, None, held)
             forbidden = session.backend.codec.stop
             return beside_copying(drafter, options.draft, prompt, None, schedule, forbidden)  # type: ignore[arg-type]
 

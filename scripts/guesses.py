@@ -34,12 +34,14 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 from decoders import edited
 from replay import END, Case, Known, case_of, codec_of, read
 
-DEEP = 12
+DEEP = 9
 """Guesses recorded in a row."""
 BEYOND = 2
 """Guesses recorded behind one that is wrong."""
-AROUND = 8
-"""Places recorded behind each edit."""
+AROUND = 3
+"""Places recorded behind each edit, and behind each token that fell."""
+WIDE = 16
+"""Passes that bring as many tokens are copies, and ask no drafter."""
 FIXED = 97
 """Tokens of a prompt's fixed beginning, which a run finds in the cache."""
 
@@ -84,10 +86,11 @@ def places(case: Case, answer: Sequence[int]) -> list[int]:
         if not step.runs:  # it ended
             break
         start = step.runs[0].start
-        wanted.update(range(start, start + (len(step.tokens) if step.rejected else 1)))
+        stop = start + len(step.tokens)
         if step.rejected:
-            stop = start + len(step.tokens)
             wanted.update(range(stop, min(stop + AROUND, len(answer))))
+        elif stop - start < WIDE:
+            wanted.add(start)
     return sorted(place for place in wanted if place > 0)
 
 
@@ -179,16 +182,23 @@ def price(
 ) -> Priced:
     table = CostTable(costs)
     schedule = AdaptiveSchedule(costs)
+    prefill = max(0, len(case.prompt.tokens) - FIXED) * table(256) / 256
     proposer: Any = copying(case, schedule.cost, frozenset())
     chosen: Any = schedule
     drafter = Recorded(record.chains, len(case.prompt.tokens), step)
     if draft is not None:
         proposer, chosen = beside_copying(
-            drafter, draft, case.prompt, proposer, schedule, (), clock=drafter.clock
+            drafter,
+            draft,
+            case.prompt,
+            proposer,
+            schedule,
+            (),
+            clock=drafter.clock,
+            held=FIXED,
         )
     steps = run(case, record.answer, record.tops, proposer, chosen)
-    prompt = max(0, len(case.prompt.tokens) - FIXED)
-    ms = prompt * table(256) / 256 + sum(table(s.rows) for s in steps) + 1e3 * drafter.time
+    ms = prefill + sum(table(s.rows) for s in steps) + 1e3 * drafter.time
     return Priced(len(steps), drafter.guesses, ms, drafter.missing)
 
 

@@ -96,6 +96,9 @@ class ChainProposer:
         self._asked: list[Guess] = []
         self._step = share * cost(1)
         self._measured = 0
+        self._guesses = LONGEST
+        self.spent = 0.0
+        """Milliseconds that the draft offered last took."""
 
     def propose(self, limit: int) -> Draft:
         return self.write(limit, None)
@@ -106,6 +109,7 @@ class ChainProposer:
             if guess.token != token:
                 break
         self._asked = []
+        self.spent = 0.0
         self._tokens.extend(tokens)
 
     def rate(self) -> float:
@@ -116,9 +120,15 @@ class ChainProposer:
             spent = self._step * (1.0 + reading / LONGEST) / AMORTISED
         return self._best(1.0, 1.0, spent, 0)
 
-    def write(self, limit: int, resume: Resume | None) -> Draft:
-        """A chain of guesses, and behind it what `resume` says may follow."""
+    @property
+    def step(self) -> float:
+        """What a guess costs, in milliseconds."""
+        return self._step
+
+    def write(self, limit: int, resume: Resume | None, guesses: int = LONGEST) -> Draft:
+        """A chain of at most so many guesses, and behind it what `resume` says may follow."""
         most = limit if self._k is None else min(limit, self._k)
+        self._guesses = guesses
         if most < 1:
             return Draft(region=LEARNED)
         try:
@@ -147,7 +157,7 @@ class ChainProposer:
                 spent = self._step * len(chain)
                 stopping = (expected + gain) / (spent + self._cost(rows))
                 going = self._best(alive, expected, spent, len(chain))
-                if len(chain) >= LONGEST or stopping >= going:
+                if len(chain) >= min(self._guesses, LONGEST) or stopping >= going:
                     break
                 follow = ()
             token = guess.token
@@ -215,6 +225,7 @@ class ChainProposer:
         started = self._clock()
         guess = ask()
         taken = (self._clock() - started) * 1000.0
+        self.spent += taken
         if guess is not None and not reading:
             # The first builds kernels, and a machine at work makes outliers.
             self._measured += 1

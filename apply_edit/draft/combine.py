@@ -1,89 +1,144 @@
 """Copying and a learned draft together: whichever promises more tokens per second drafts.
 
 Where a pointer is in step copying costs nothing and wins. Inside an edit the model writes, until
-its own words are found in the original again: from there the copy rides behind its chain.
+copying would be in step again behind its chain: from there the copy rides in the same pass. Many
+edits are over before a draft could pay, and copying's own guesses are free; so in the first passes
+of an edit a drafter is asked only as far as a small share of the run's time can pay for, and
+what it gained before.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from typing import Protocol
 
 from apply_edit.decode.schedule import hazard, survival
 from apply_edit.decode.types import Branch, Draft, Learner, Proposer, Schedule
-from apply_edit.draft.chain import LEARNED, ChainProposer
-from apply_edit.draft.index import Reference
+from apply_edit.draft.chain import LEARNED, LONGEST, ChainProposer
 
 GUESSED = 0.4
 """Tokens that a guess of the copying proposer is thought to bring until some were counted."""
 AGED = 0.9
 """What a guess keeps of the weight of those before it."""
 FOLLOW = 24
-"""The longest copy behind a chain."""
-EVIDENCE = 3
-"""Tokens that must agree before the original is followed behind a chain."""
+"""The longest copy behind a chain: a longer one saves no further pass, and may fall."""
 CAUTION = 2.0
 """How much likelier than a copy in step one behind a chain is thought to fall at first."""
 WEIGHT = 3.0
 """How many expected falls that first thought counts for."""
+SHARE = 0.02
+"""What of a run's time may be lost to a drafter on edits where copying alone is faster."""
+STAKE = 3
+"""Guesses that have to be paid for before the first is asked: fewer seldom bring anything."""
+UNPROVEN = 8
+"""Guesses that are asked for in a long edit, though they are not paid for yet."""
+LONG = 2
+"""Passes in a row that copying guessed nothing of: the edit is a long one, where drafts pay."""
 RIDING = 3
 """Tokens of a branch that rides beside a learned chain."""
-CONTEXT = 32
-"""Output tokens that a place in the original is compared with."""
+
+
+class Copying(Proposer, Protocol):
+    """A proposer that knows what it would draft behind tokens which are not decided yet."""
+
+    def foresee(self, tokens: Sequence[int], limit: int) -> Draft:
+        """What `propose` would give if `tokens` came next, but no guesses; changes nothing."""
+        ...
+
+
+class Ledger:
+    """What a drafter has brought so far against copying alone, in milliseconds.
+
+    A run is thought to take `expected` and what its narrow passes take besides.
+    """
+
+    def __init__(self, expected: float) -> None:
+        self._run = expected
+        self._gained = 0.0
+
+    @property
+    def free(self) -> float:
+        """What may be lost now: what was gained, and the share of the run that it may cost."""
+        return SHARE * self._run + self._gained
+
+    @property
+    def paid(self) -> bool:
+        """Whether the drafter has not cost more than it brought."""
+        return self._gained >= 0.0
+
+    def passed(self, ms: float) -> None:
+        """A pass, and what was asked before it, took so long."""
+        self._run += ms
+
+    def settle(self, gain: float) -> None:
+        """A draft gained so much over what copying would have done in its place (or lost it)."""
+        self._gained += gain
 
 
 class CombinedProposer:
     """Asks `copy` first, and `learned` where that promises more.
 
-    `reference` is what an edit is expected to return to, the original's tokens. `scale(region)`
-    is how much likelier than usual a copy of a region falls; `cost(rows)` a pass in milliseconds.
-    Up to `riding` of the copying proposer's guesses ride as branches beside a learned chain.
+    `cost(rows)` is a pass in milliseconds; `scale(region)` is how much likelier than usual a copy
+    of a region falls, and `length(draft)` how much of a copy is worth scoring. Up to `riding` of
+    the copying proposer's guesses ride as branches beside a learned chain. `expected` is what a
+    run takes whatever is drafted, in milliseconds: its prompt's rows and its output's.
     """
 
     def __init__(
         self,
-        copy: Proposer,
+        copy: Copying,
         learned: ChainProposer,
-        reference: Sequence[int],
         cost: Callable[[int], float],
         scale: Callable[[int], float] = lambda region: 1.0,
+        length: Callable[[Draft], int] = lambda draft: len(draft.tokens),
         riding: int = 0,
+        expected: float = 0.0,
     ) -> None:
         self._copy = copy
         self._riding = riding
         self._learned = learned
         self._cost = cost
         self._scale = scale
-        self._reference = Reference("copy", reference)
-        self._home = 0
-        self._output: list[int] = []
+        self._length = length
+        self._ledger = Ledger(expected)
         self._copied = Draft()
+        self._rate = 0.0
+        self._lost = 0
         self._hits, self._tries = GUESSED * 4.0, 4.0
         self._fell, self._hazard = CAUTION * WEIGHT, WEIGHT
         self._followed: tuple[int, int, int] | None = None
 
     def propose(self, limit: int) -> Draft:
         self._copied = copied = self._copy.propose(limit)
-        if self._worth(copied, limit) >= self._learned.rate():
-            return copied
         self._followed = None
-        draft = self._learned.write(limit, self._resume)
+        self._rate = self._worth(copied, limit)
+        guesses = self._affordable()
+        if guesses < STAKE or self._rate >= self._learned.rate():
+            return copied
+        draft = self._learned.write(limit, self._resume, guesses)
         if not draft.tokens:
             return copied
         if self._riding and copied.region < 0:
             return replace(draft, branches=riding(draft, copied, self._riding))
         return draft
 
+    def _affordable(self) -> int:
+        """How many guesses may be asked for now."""
+        most = min(LONGEST, int(self._ledger.free / self._learned.step))
+        if self._lost >= LONG and self._ledger.paid:
+            most = max(most, UNPROVEN)
+        return most
+
     def observe(self, tokens: Sequence[int], draft: Draft, accepted: int) -> None:
         copied = self._copied
         held = _held(copied, tokens)
+        self._settle(draft, tokens, held)
         self._judge(draft, tokens)
         if copied.region < 0 and (copied.tokens or copied.branches):
             self._hits = self._hits * AGED + held
             self._tries = self._tries * AGED + 1.0
-        if copied.region >= 0 and copied.origin is not None:
-            self._home = copied.origin + held
-        self._output.extend(tokens)
+        self._lost = 0 if copied.region >= 0 or held else self._lost + 1
         # Copying hears what its own draft was worth, whether or not it was the one scored.
         self._copy.observe(tokens, copied, held)
         self._learned.observe(tokens, draft, accepted)
@@ -93,6 +148,24 @@ class CombinedProposer:
         """Pass on what else the target considered."""
         if isinstance(self._copy, Learner):
             self._copy.learn(tokens, tops)
+
+    def _settle(self, draft: Draft, tokens: Sequence[int], held: int) -> None:
+        """Note what the pass took, and what a learned draft brought that copying, which would
+        have brought `held` tokens, would not: a token of the chain is worth what copying takes for
+        one in edits, a token copied behind the chain no more than its row."""
+        cost, rows = self._cost, _rows(draft)
+        asking = self._learned.spent
+        self._ledger.passed(cost(rows) + asking)
+        if not asking:
+            return
+        alone = cost(_rows(self._copied))
+        if draft.region != LEARNED:
+            self._ledger.settle(-asking)  # nothing came of it
+            return
+        length = draft.match
+        more = min(_held(draft, tokens), length) - held
+        chain = cost(rows - (len(draft.tokens) - length))
+        self._ledger.settle(more / self._rate + alone - chain - asking)
 
     def _worth(self, draft: Draft, limit: int) -> float:
         """Tokens per millisecond that a copying draft may bring."""
@@ -110,22 +183,14 @@ class CombinedProposer:
         return best
 
     def _resume(self, chain: Sequence[int]) -> tuple[Sequence[int], Sequence[float]]:
-        """What the original says may follow the chain, if its end stands there."""
-        length = len(chain)
-        copied = self._copied
-        if copied.region >= 0 and tuple(chain) == copied.tokens[:length]:
-            tokens: Sequence[int] = copied.tokens[length : length + FOLLOW]
-            match = copied.match + length
-        else:
-            context = [*self._output[-CONTEXT:], *chain]
-            found = self._reference.find(context, self._home, 1)
-            if not found or found[0].length < EVIDENCE:
-                return (), ()
-            place, match = found[0].place, found[0].length
-            tokens = self._reference.tokens[place : place + FOLLOW]
-        self._followed = length, len(tokens), match
+        """What copying would go on with behind the chain, if it were in step there."""
+        copied = self._copy.foresee(chain, FOLLOW)
+        length = self._length(copied)
+        if not length:
+            return (), ()
+        self._followed = len(chain), length, copied.match
         scale = self._fell / self._hazard
-        return tokens, [survival(match + i, scale) for i in range(len(tokens))]
+        return copied.tokens[:length], [survival(copied.match + i, scale) for i in range(length)]
 
     def _judge(self, draft: Draft, tokens: Sequence[int]) -> None:
         """Learn from a copy that rode behind a chain which held."""
@@ -167,6 +232,11 @@ def riding(draft: Draft, copied: Draft, most: int) -> tuple[Branch, ...]:
             taken[fork, tokens[0]] = len(found)
             found.append(Branch(fork, tokens, source))
     return tuple(found)
+
+
+def _rows(draft: Draft) -> int:
+    """Rows of the pass that scores a draft."""
+    return 1 + len(draft.tokens) + sum(len(branch.tokens) for branch in draft.branches)
 
 
 class CombinedSchedule:

@@ -32,6 +32,8 @@ FREE = 12
 """Rows of a pass that cost little more than one on the CPUs measured."""
 PRICE = 0.04
 """The chance of acceptance that pays for a row there (a row adds 2.6 % of a narrow pass)."""
+CONTEXT = 40
+"""Output tokens that a place is compared with: more than any match is measured back."""
 CONSIDERED = 12
 """Candidates kept per guess; the thirteenth is hardly ever worth a row."""
 
@@ -73,22 +75,32 @@ class CopyProposer:
         file = Reference("copy", [*original, *closing])
         opening = min(OPENING_MOST, OPENING + len(original) // 16)
         self._original = Pointer(file, opening)
-        self._sketch: Pointer | None = None
+        # The original's pointer is the last of them.
         self._pointers = [self._original]
         if update:
-            self._sketch = Pointer(Reference("update", update), 0, lost=True)
-            self._pointers.insert(0, self._sketch)
+            self._pointers.insert(0, Pointer(Reference("update", update), 0, lost=True))
         if predicted is not None:
             merge = Reference("update", [*predicted, *closing])
             self._pointers.insert(0, Pointer(merge, PREDICTED))
+        self._sketch = len(self._pointers) - 2 if update else None
         self._successors = Successors()
         for text in (file, Reference("update", instruction), Reference("update", update)):
             self._successors.follow(text)
         self._successors.follow(self._output)
 
     def propose(self, limit: int) -> Draft:
-        leader = self._leader()
-        return self._guess(limit) if leader is None else self._follow(leader, limit)
+        draft = self._follow(self._pointers, limit)
+        return self._guess(limit) if draft is None else draft
+
+    def foresee(self, tokens: Sequence[int], limit: int) -> Draft:
+        """What would be drafted if `tokens` came next; empty if no pointer were in step then."""
+        forks = [pointer.fork() for pointer in self._pointers]
+        context = self._output.tokens[-CONTEXT:]
+        for token in tokens:
+            context.append(token)
+            for pointer in forks:
+                pointer.step(context)
+        return self._follow(forks, limit) or Draft(region=GUESS)
 
     def observe(self, tokens: Sequence[int], draft: Draft, accepted: int) -> None:
         if self._asked and tokens:
@@ -104,21 +116,26 @@ class CopyProposer:
         for token, choices in zip(tokens, tops, strict=True):
             self._successors.learn(token, choices)
 
-    def _leader(self) -> Pointer | None:
+    def _leader(self, pointers: Sequence[Pointer]) -> int | None:
         """The pointer to follow: the merge's, then the sketch's if it is sure, then the file's."""
-        ready = [p for p in self._pointers if p.ready]
-        for pointer in ready:
-            if pointer is not self._sketch or pointer.matched >= KNOWN or len(ready) == 1:
-                return pointer
+        ready = [index for index, pointer in enumerate(pointers) if pointer.ready]
+        for index in ready:
+            pointer = pointers[index]
+            if index != self._sketch or pointer.matched >= KNOWN or len(ready) == 1:
+                return index
         return None
 
-    def _follow(self, pointer: Pointer, limit: int) -> Draft:
+    def _follow(self, pointers: Sequence[Pointer], limit: int) -> Draft | None:
+        leader = self._leader(pointers)
+        if leader is None:
+            return None
+        pointer, original = pointers[leader], pointers[-1]
         tokens = self._allowed(pointer.ahead(limit))
-        home = self._original.home
-        copied = tuple(self._original.reference.tokens[home : home + len(tokens)]) == tokens
+        home = original.home
+        copied = tuple(original.reference.tokens[home : home + len(tokens)]) == tokens
         source: Source = "copy" if copied else pointer.reference.source
         # Each pointer has its own histories; a region is a stretch of its reference.
-        region = (self._pointers.index(pointer) << 32) + pointer.home // REGION
+        region = (leader << 32) + pointer.home // REGION
         match = pointer.matched + TRUST
         return Draft(tokens, source, home if copied else None, region, match)
 

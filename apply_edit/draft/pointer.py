@@ -9,7 +9,7 @@ weak evidence, so that a lone newline never throws the pointer far away.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import log2
 
 from apply_edit.draft.index import Match, Reference, distance
@@ -62,6 +62,14 @@ class Pointer:
         self.left: list[int] = []
         self._pending: list[int] = []
         self._substitutions: dict[int, Substitution] = {}
+
+    def fork(self) -> Pointer:
+        """A pointer at the same place, in the same reference, that goes its own way."""
+        other = Pointer(self.reference, self.matched)
+        other.home, other.strayed = self.home, self.strayed
+        other.left, other._pending = self.left[:], self._pending[:]
+        other._substitutions = {old: replace(s) for old, s in self._substitutions.items()}
+        return other
 
     @property
     def ready(self) -> bool:

@@ -158,9 +158,7 @@ def test_tokens_are_those_of_plain_decoding(
     if copying:
         copy = CopyProposer(prompt, forbidden={END})
         beside = 2 if kind == "heads" else 0
-        proposer = CombinedProposer(
-            copy, chain, prompt, schedule.cost, schedule.scale, riding=beside
-        )
+        proposer = CombinedProposer(copy, chain, schedule.cost, schedule.scale, riding=beside)
     steps = run(
         target, proposer, CombinedSchedule(schedule), prompt, rule, budget=budget, tail=tail
     )
@@ -198,7 +196,7 @@ def test_a_dear_drafter_stops_sooner_and_is_left_alone() -> None:
     assert rows(8.0) < rows(70.0)
     target = hashed(3)
     chain = ChainProposer(SelfDrafter(target), [1, 2], FLAT.cost, clock=Clock(400.0))
-    dear = CombinedProposer(CopyProposer([]), chain, [], FLAT.cost)
+    dear = CombinedProposer(CopyProposer([]), chain, FLAT.cost, expected=1e6)
     run(target, dear, CombinedSchedule(FLAT), [1, 2], Greedy(), budget=30)
     assert chain.rate() < 1.0 / FLAT.cost(1)
     assert dear.propose(8).region != LEARNED
@@ -312,7 +310,9 @@ def test_a_copy_rides_behind_the_chain_where_the_original_is_found_again() -> No
             chain = ChainProposer(
                 SelfDrafter(narrow), [1], schedule.cost, trust=1.0, clock=Clock(20.0)
             )
-            proposer = CombinedProposer(copy, chain, original, schedule.cost, schedule.scale)
+            proposer = CombinedProposer(
+                copy, chain, schedule.cost, schedule.scale, schedule.choose, expected=1e4
+            )
         steps = run(target, proposer, CombinedSchedule(schedule), [1], Greedy(), 200, tail=1)
         assert tokens_of(steps) == written
         return len(steps)
@@ -385,3 +385,75 @@ def test_guesses_of_copying_ride_beside_a_learned_chain() -> None:
     assert riding(chain, copied, 2) == (Branch(0, (7, 4)), Branch(1, (5, 6, 8), "output"))
     assert riding(chain, copied, 0) == (Branch(0, (7, 4)),)
     assert riding(chain, Draft(), 2) == chain.branches
+
+
+class Stubborn:
+    """Guesses the same token for ever, and is sure of it."""
+
+    def __init__(self, token: int) -> None:
+        self.token = token
+        self.asked = 0
+
+    def behind(self, tokens: Sequence[int]) -> int:
+        return 0
+
+    def begin(self, tokens: Sequence[int]) -> Guess:
+        return self.more(0)
+
+    def more(self, token: int) -> Guess:
+        self.asked += 1
+        return Guess(self.token, 0.999)
+
+    def end(self) -> None:
+        pass
+
+
+def replaced(edit: int) -> tuple[list[int], list[int]]:
+    """A file of 400 tokens, and its edit: five times `edit` new tokens for one."""
+    original = [1 + (i * i + i // 7) % (VOCAB - 3) for i in range(400)]
+    written: list[int] = []
+    for place, token in enumerate(original):
+        new = [VOCAB - 2 + (i % 3 == 1) for i in range(edit)]
+        written += new if place % 80 == 40 else [token]
+    return original, written
+
+
+@pytest.mark.parametrize(
+    ("edit", "wrong", "least", "most"),
+    [
+        # A drafter that is always wrong costs a small share of the run, whatever is edited.
+        (1, True, 0.99, 1.035),
+        (12, True, 0.99, 1.05),
+        # One that is right gains in long edits, and hurts no short one.
+        (1, False, 0.8, 1.0),
+        (12, False, 0.3, 0.9),
+    ],
+)
+def test_what_a_drafter_costs_is_bounded(edit: int, wrong: bool, least: float, most: float) -> None:
+    original, written = replaced(edit)
+    step = 20.0
+
+    def logits(prefix: tuple[int, ...]) -> list[float]:
+        place = len(prefix) - 1
+        token = written[place] if place < len(written) else END
+        return [9.0 if t == token else 0.0 for t in range(VOCAB)]
+
+    def ms(learned: bool) -> float:
+        target = FakeTarget(logits)
+        schedule = AdaptiveSchedule([(1, 80.0), (8, 88.0), (64, 300.0)])
+        copy = CopyProposer(original, forbidden={END})
+        proposer: Proposer = copy
+        clock = Clock(step)
+        if learned:
+            drafter = Stubborn(VOCAB - 3) if wrong else SelfDrafter(Beside(target, target, 0, 0))
+            chain = ChainProposer(drafter, [1], schedule.cost, trust=1.0, clock=clock)
+            expected = 2 * len(original) * schedule.cost(64) / 64
+            proposer = CombinedProposer(
+                copy, chain, schedule.cost, schedule.scale, schedule.choose, expected=expected
+            )
+        steps = run(target, proposer, CombinedSchedule(schedule), [1], Greedy(), 900, tail=1)
+        assert tokens_of(steps) == written
+        prompt = len(original) * schedule.cost(64) / 64
+        return prompt + sum(schedule.cost(step.rows) for step in steps) + 1000.0 * clock.now
+
+    assert least <= ms(True) / ms(False) <= most

@@ -260,3 +260,31 @@ def test_whatever_is_drafted_the_output_is_the_targets(
 ) -> None:
     for schedule in (FixedSchedule(8), AdaptiveSchedule()):
         replay(CopyProposer(original, [1]), answer, schedule)
+
+
+@given(st.data())
+def test_what_is_foreseen_is_what_would_be_drafted(data: st.DataObject) -> None:
+    """Tokens that may come are followed without a trace, to where they would really lead."""
+    small = st.integers(1, 6)
+    original = data.draw(st.lists(small, min_size=1, max_size=40))
+    sketch = data.draw(st.lists(small, max_size=12))
+    predicted = data.draw(st.none() | st.lists(small, min_size=1, max_size=40))
+    before = data.draw(st.lists(st.lists(small, min_size=1, max_size=5), max_size=6))
+    coming = data.draw(st.lists(small, max_size=8))
+
+    def proposer() -> CopyProposer:
+        made = CopyProposer(original, CLOSING, sketch, predicted=predicted)
+        for tokens in before:
+            made.observe(tokens, made.propose(4), 0)
+        return made
+
+    asked, untouched = proposer(), proposer()
+    foreseen = asked.foresee(coming, 9)
+    assert asked.propose(9) == untouched.propose(9)  # nothing was changed
+    for token in coming:
+        asked.observe([token], Draft(), 0)
+    drafted = asked.propose(9)
+    if drafted.region < 0:
+        assert not foreseen.tokens
+    else:
+        assert foreseen == drafted

@@ -88,7 +88,6 @@ def test_drafting_with_heads_changes_no_token(folder: Path, dtype: torch.dtype, 
         CombinedProposer(
             CopyProposer([*plain[:12], 5, *plain[14:]]),
             ChainProposer(HeadsDrafter(ahead), PROMPT, PLAIN.cost, share=0.02),
-            plain,
             PLAIN.cost,
         ),
     ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -65,6 +66,7 @@ class TorchBackend:
 
         Raises `ModelError` and `UsageError` ``unknown-device``, ``unknown-dtype``.
         """
+        _use_huge_pages()
         if dtype not in DTYPES:
             raise UsageError("unknown-dtype", f"--dtype {dtype}: use one of {', '.join(DTYPES)}")
         resolved = resolve(model, revision=revision, offline=offline, on_event=on_event)
@@ -266,6 +268,12 @@ class TorchBackend:
         place = str(self._device).replace(":", "")
         name = f"{self._resolved.weights_id}-{self._kind}-{place}.json"
         return cache_root() / "calibration" / name
+
+
+def _use_huge_pages() -> None:
+    """Let torch ask Linux for pages of 2 MB: gigabytes of weights take half as long to get, and
+    passes find them sooner. It reads this once, so it has to be said before its first tensor."""
+    os.environ.setdefault("THP_MEM_ALLOC_ENABLE", "1")
 
 
 def _ends(config: Any) -> list[int]:

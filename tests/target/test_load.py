@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import os
 import pickle
 import sys
 from pathlib import Path
@@ -10,7 +11,9 @@ import pytest
 import torch
 
 from apply_edit.errors import ModelError, UsageError
+from apply_edit.events import ignore
 from apply_edit.target import hub, memory
+from apply_edit.target.backend import TorchBackend
 from apply_edit.target.catalog import CATALOG
 from apply_edit.target.convert import convert
 from apply_edit.target.load import (
@@ -395,3 +398,17 @@ def test_the_smallest_model_of_the_catalog_end_to_end() -> None:
         assert torch.equal(logits, theirs(ids).logits)
     assert tokenizer.decode([int(logits[0, -1].argmax())]) == " height"
     assert config.num_hidden_layers == 30
+
+
+def test_weights_are_given_huge_pages_unless_the_user_says_no(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def opened() -> str | None:
+        options = {"revision": None, "device": "cpu", "dtype": "float32", "offline": True}
+        TorchBackend.open(str(folder), **options, on_event=ignore)  # type: ignore[arg-type]
+        return os.environ.get("THP_MEM_ALLOC_ENABLE")
+
+    monkeypatch.delenv("THP_MEM_ALLOC_ENABLE", raising=False)
+    assert opened() == "1"
+    monkeypatch.setenv("THP_MEM_ALLOC_ENABLE", "0")
+    assert opened() == "0"

@@ -51,7 +51,7 @@ LONGER, MORE = 1.5, 160
 repeats itself."""
 MOST_POSITIONS = 250_000
 """Hidden states kept: 0.5 GB at a hidden size of 896."""
-INSIDE, COPIED, PLAIN = 1.0, 0.05, 0.1
+INSIDE, COPIED, PLAIN = 1.0, 0.05, 0.2
 """Weights of positions whose next token the target wrote itself, copied, or that are source text
 which was read: only inside edits are heads asked."""
 

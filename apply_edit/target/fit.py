@@ -121,8 +121,9 @@ class Fitting:
         self._vocabulary = _vocabulary(counts)
         self._place = torch.full((output.shape[0],), -1)
         self._place[self._vocabulary] = torch.arange(self._vocabulary.numel())
-        # In bf16 where the target runs in it: there the CPU is fast at it.
-        self._fast = output.dtype == torch.bfloat16
+        # In bf16 where the target runs in it: there the CPU is fast at it. (The output layer may be
+        # a view of the file, of any type.)
+        self._fast = embedding.dtype == torch.bfloat16
         self._rows = output[self._vocabulary].to(torch.bfloat16 if self._fast else torch.float32)
         # As word2vec draws them, rarer ones more often than they occur.
         self._noise = (counts[self._vocabulary] + 0.1).pow(0.75)

@@ -1,4 +1,7 @@
-"""The real models: blocks are bit-equal to single steps, drafted tokens equal to plain ones."""
+"""The real models: blocks are bit-equal to single steps, drafted tokens equal to plain ones.
+
+The small one alone on CPUs without native bf16, where the other takes minutes for an edit.
+"""
 
 from __future__ import annotations
 
@@ -13,15 +16,13 @@ from apply_edit.target.backend import TorchBackend, _cpu_has_bf16
 from apply_edit.target.catalog import DEFAULT_MODEL
 from apply_edit.target.prompt import build
 
-pytestmark = [
-    pytest.mark.model,
-    pytest.mark.skipif(not _cpu_has_bf16(), reason="no native bf16 on this CPU"),
-]
+pytestmark = pytest.mark.model
 
 FIXTURE = Path(__file__).parents[2] / "fixtures" / "inventory"
+MODELS = ["qwen2.5-coder-0.5b", "qwen2.5-coder-1.5b"]
 
 
-@pytest.fixture(scope="module", params=["qwen2.5-coder-0.5b", "qwen2.5-coder-1.5b"])
+@pytest.fixture(scope="module", params=MODELS if _cpu_has_bf16() else MODELS[:1])
 def editor(request: pytest.FixtureRequest) -> Editor:
     return Editor.load(request.param)
 
@@ -30,6 +31,8 @@ def test_blocks_are_bit_equal_to_single_steps(editor: Editor) -> None:
     backend = editor.backend
     assert isinstance(backend, TorchBackend)
     engine = backend.target(lambda event: None)
+    if not _cpu_has_bf16() and backend.facts()["exact"] != "bit":
+        pytest.skip("passes in float32 do not agree bit for bit on this CPU")
     assert backend.facts()["exact"] == "bit"
     ids = backend.codec.encode((FIXTURE / "inventory.py").read_text(encoding="utf-8"))[:200]
 

@@ -225,7 +225,8 @@ class ChainProposer:
         started = self._clock()
         guess = ask()
         taken = (self._clock() - started) * 1000.0
-        self.spent += taken
+        # What was read stays read: the drafts that follow have a part of it, too.
+        self.spent += taken / AMORTISED if reading else taken
         if guess is not None and not reading:
             # The first builds kernels, and a machine at work makes outliers.
             self._measured += 1

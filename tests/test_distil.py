@@ -151,13 +151,15 @@ def test_better_heads_are_not_lost_to_a_short_training(
 ) -> None:
     first = trained(backend, files, [])
     assert first.before is None
-    assert first.fit.accepted > 0.0
     kept = first.path.read_bytes()
-    # As many batches, and more lost than learnt.
-    monkeypatch.setattr("apply_edit.target.fit.RATE", 30.0)
+    # What heads accept of a random model's edits is chance; here it is said.
+    monkeypatch.setattr(
+        distil.Fitting,
+        "measure",
+        lambda self, heads=None: ((0.0,) * 4, 0.1 if heads is None else 0.9),
+    )
     second = trained(backend, files, [])
-    assert second.before is not None
-    assert second.before > second.fit.accepted
+    assert (second.before, second.fit.accepted) == (0.9, 0.1)
     assert first.path.read_bytes() == kept
     first.path.write_bytes(kept[:-8])  # damaged heads are none
     third = trained(backend, files, [])

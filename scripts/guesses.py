@@ -20,19 +20,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from apply_edit.decode.accept import Greedy
-from apply_edit.decode.loop import decode
 from apply_edit.decode.schedule import AdaptiveSchedule, CostTable
-from apply_edit.decode.types import Step
 from apply_edit.draft.drafter import Drafter, Guess
-from apply_edit.draft.lookup import CopyProposer
 from apply_edit.drafting import beside_copying
 from apply_edit.target.catalog import DEFAULT_MODEL
 from apply_edit.target.codec import Codec
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 from decoders import edited
-from replay import END, Case, Known, case_of, codec_of, read
+from replay import Case, case_of, codec_of, copying, read, written
 
 DEEP = 9
 """Guesses recorded in a row."""
@@ -82,7 +78,7 @@ def places(case: Case, answer: Sequence[int]) -> list[int]:
     # What was left out has no span of its own: wherever the answer skips original tokens.
     table = CostTable()
     proposer = copying(case, table, frozenset())
-    for step in run(case, answer, (), proposer, AdaptiveSchedule()):
+    for step in written(case, answer, proposer, AdaptiveSchedule()):
         if not step.runs:  # it ended
             break
         start = step.runs[0].start
@@ -92,38 +88,6 @@ def places(case: Case, answer: Sequence[int]) -> list[int]:
         elif stop - start < WIDE:
             wanted.add(start)
     return sorted(place for place in wanted if place > 0)
-
-
-def copying(case: Case, table: CostTable, stop: frozenset[int]) -> CopyProposer:
-    return CopyProposer(
-        case.prompt.reference,
-        update=case.prompt.update,
-        instruction=case.prompt.instruction,
-        predicted=case.predicted,
-        forbidden=stop,
-        free=table.free_rows,
-        price=table.row_price,
-    )
-
-
-def run(
-    case: Case, answer: Sequence[int], tops: Sequence[Sequence[int]], proposer: Any, schedule: Any
-) -> list[Step]:
-    target = Known(answer, tops)
-    target.prefill(case.prompt.tokens[:-1])
-    steps = list(
-        decode(
-            target,
-            proposer,
-            schedule,
-            tail=case.prompt.tokens[-1:],
-            rule=Greedy(),
-            stop={END},
-            budget=len(answer) + 1,
-        )
-    )
-    assert [token for step in steps for token in step.tokens] == list(answer)
-    return steps
 
 
 class Recorded:
@@ -197,7 +161,7 @@ def price(
             clock=drafter.clock,
             held=FIXED,
         )
-    steps = run(case, record.answer, record.tops, proposer, chosen)
+    steps = written(case, record.answer, proposer, chosen, record.tops)
     ms = prefill + sum(table(s.rows) for s in steps) + 1e3 * drafter.time
     return Priced(len(steps), drafter.guesses, ms, drafter.missing)
 

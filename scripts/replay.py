@@ -19,14 +19,14 @@ import argparse
 import json
 import statistics
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from apply_edit.decode.accept import Greedy
 from apply_edit.decode.loop import decode
 from apply_edit.decode.schedule import DEFAULT_COST, AdaptiveSchedule, CostTable, FixedSchedule
-from apply_edit.decode.types import Branch, Draft, Proposer, Schedule
+from apply_edit.decode.types import Branch, Draft, Proposer, Schedule, Step
 from apply_edit.draft.lookup import CopyProposer
 from apply_edit.errors import ApplyEditError, UsageError
 from apply_edit.target.catalog import DEFAULT_MODEL
@@ -157,6 +157,45 @@ class Lookup:
             self._text.append(token)
 
 
+def copying(case: Case, table: CostTable, stop: Collection[int]) -> CopyProposer:
+    """Our copying for one case, on a machine of these costs."""
+    return CopyProposer(
+        case.prompt.reference,
+        update=case.prompt.update,
+        instruction=case.prompt.instruction,
+        predicted=case.predicted,
+        forbidden=stop,
+        free=table.free_rows,
+        price=table.row_price,
+    )
+
+
+def written(
+    case: Case,
+    answer: Sequence[int],
+    proposer: Proposer,
+    schedule: Schedule,
+    tops: Sequence[Sequence[int]] = (),
+) -> list[Step]:
+    """The passes that write `answer`; raises AssertionError should the output be another."""
+    target = Known(answer, tops)
+    target.prefill(case.prompt.tokens[:-1])
+    steps = list(
+        decode(
+            target,
+            proposer,
+            schedule,
+            tail=case.prompt.tokens[-1:],
+            rule=Greedy(),
+            stop={END},
+            budget=len(answer) + 1,
+        )
+    )
+    output = [token for step in steps for token in step.tokens]
+    assert output == list(answer), f"{case.name}: drafting changed the output"
+    return steps
+
+
 Rule = Callable[[Case], tuple[Proposer, Schedule]]
 
 
@@ -165,15 +204,7 @@ def ours(codec: Codec, cost: Sequence[tuple[int, float]], k: int | None) -> Rule
     table = CostTable(cost)
 
     def rule(case: Case) -> tuple[Proposer, Schedule]:
-        proposer = CopyProposer(
-            case.prompt.reference,
-            update=case.prompt.update,
-            instruction=case.prompt.instruction,
-            predicted=case.predicted,
-            forbidden=codec.stop,
-            free=table.free_rows,
-            price=table.row_price,
-        )
+        proposer = copying(case, table, codec.stop)
         return proposer, AdaptiveSchedule(cost) if k is None else FixedSchedule(k)
 
     return rule
@@ -194,27 +225,14 @@ def peers() -> dict[str, Rule]:
 
 def replay(case: Case, rule: Rule, cost: CostTable) -> Result:
     """Decode one case; raises AssertionError should the output not be the answer."""
-    target = Known(case.answer)
-    target.prefill(case.prompt.tokens[:-1])
     proposer, schedule = rule(case)
     passes = wasted = 0
     seconds = drafting = 0.0
-    output: list[int] = []
-    for step in decode(
-        target,
-        proposer,
-        schedule,
-        tail=case.prompt.tokens[-1:],
-        rule=Greedy(),
-        stop={END},
-        budget=len(case.answer) + 1,
-    ):
+    for step in written(case, case.answer, proposer, schedule):
         passes += 1
         wasted += step.drafted - step.accepted
         seconds += cost(step.rows) / 1e3
         drafting += step.draft_seconds
-        output += step.tokens
-    assert output == case.answer, f"{case.name}: drafting changed the output"
     tokens = len(case.answer) + 1
     best = min(cost(rows) / rows for rows in (64, 128, 256)) / 1e3
     prompt = len(case.prompt.tokens)

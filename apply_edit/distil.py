@@ -210,13 +210,18 @@ class Collector:
 
     def _readings(self, files: Sequence[Path]) -> Iterator[Lesson]:
         """A stretch of each file, then another one of each; names say nothing about them."""
+        left = list(files)
         for turn in range(READINGS):
+            files, left = left, []
             for file in files:
                 text = read_source(file)
-                tokens = [] if text is None else self._backend.codec.encode(text)
-                starts = list(range(0, len(tokens), READ))
-                if text is None or turn >= len(starts):
+                if text is None:
                     continue
+                tokens = self._backend.codec.encode(text)
+                starts = list(range(0, len(tokens), READ))
+                if turn >= len(starts):
+                    continue
+                left.append(file)
                 # The first lines of files are much alike: licences and imports.
                 random.Random(_name(text)).shuffle(starts)
                 start = starts[turn]

@@ -96,7 +96,6 @@ class ChainProposer:
         self._asked: list[Guess] = []
         self._step = share * cost(1)
         self._measured = 0
-        self._guesses = LONGEST
         self.spent = 0.0
         """Milliseconds that the draft offered last took."""
 
@@ -128,15 +127,14 @@ class ChainProposer:
     def write(self, limit: int, resume: Resume | None, guesses: int = LONGEST) -> Draft:
         """A chain of at most so many guesses, and behind it what `resume` says may follow."""
         most = limit if self._k is None else min(limit, self._k)
-        self._guesses = guesses
         if most < 1:
             return Draft(region=LEARNED)
         try:
-            return self._write(most, resume)
+            return self._write(most, resume, min(guesses, LONGEST))
         finally:
             self._drafter.end()
 
-    def _write(self, most: int, resume: Resume | None) -> Draft:
+    def _write(self, most: int, resume: Resume | None, guesses: int) -> Draft:
         confidence = self._confidence
         chain: list[int] = []
         alive = expected = 1.0
@@ -157,7 +155,7 @@ class ChainProposer:
                 spent = self._step * len(chain)
                 stopping = (expected + gain) / (spent + self._cost(rows))
                 going = self._best(alive, expected, spent, len(chain))
-                if len(chain) >= min(self._guesses, LONGEST) or stopping >= going:
+                if len(chain) >= guesses or stopping >= going:
                     break
                 follow = ()
             token = guess.token

@@ -36,8 +36,8 @@ class PassPlan:
     Its rows follow one another from row `offset` of the pass on; rows of `sides` count from
     there. `main` rows continue the `past` cached positions; each side chain stands where it would
     stand alone. `span` is the key length of the pass, rounded up to one that agrees bit for bit
-    with its neighbours. `masks` are additive [rows, span - past] for the main chain and
-    [rows, span - past] for each side.
+    with its neighbours; values are mixed `chunk` keys at a time (0: all at once). `masks` are
+    additive [rows, span - past] for the main chain and [rows, span - past] for each side.
     """
 
     cache: KeyValueCache
@@ -48,6 +48,7 @@ class PassPlan:
     mask: Tensor
     side_masks: Sequence[Tensor] = field(default_factory=tuple)
     offset: int = 0
+    chunk: int = 0
 
     @property
     def stop(self) -> int:
@@ -66,16 +67,20 @@ class Filled(Exception):  # noqa: N818
     compute from them, nobody reads."""
 
 
-def attend(query: Tensor, key: Tensor, value: Tensor, mask: Tensor, scaling: float) -> Tensor:
+def attend(
+    query: Tensor, key: Tensor, value: Tensor, mask: Tensor, scaling: float, chunk: int = 0
+) -> Tensor:
     """Attention of `query` over cached keys.
 
     query: [heads, rows, dim]; key, value: [groups, span, dim]; mask: [rows, tail], added to the
-    scores of the last `tail` keys (the keys before them are seen by every row).
+    scores of the last `tail` keys (the keys before them are seen by every row). Values are mixed
+    `chunk` keys at a time (0: all at once): where kernels choose their order of summation by the
+    number of keys, each chunk still has one, and those that are masked add exactly nothing.
     Returns [rows, heads, dim].
     """
     if query.shape[1] == 1:
         # A lone row takes another kernel where heads are not grouped; two rows never do.
-        doubled = attend(query.expand(-1, 2, -1), key, value, mask.expand(2, -1), scaling)
+        doubled = attend(query.expand(-1, 2, -1), key, value, mask.expand(2, -1), scaling, chunk)
         return doubled[:1]
     heads, rows, dim = query.shape
     groups, span, _ = key.shape
@@ -86,7 +91,10 @@ def attend(query: Tensor, key: Tensor, value: Tensor, mask: Tensor, scaling: flo
     tail = mask.shape[-1]
     scores.view(groups, heads // groups, rows, span)[..., span - tail :].add_(mask)
     weights = torch.softmax(scores, dim=-1)
-    mixed = torch.bmm(weights, value)
+    mixed = torch.bmm(weights[..., : chunk or span], value[:, : chunk or span])
+    for start in range(chunk, span if chunk else 0, chunk or span):
+        keys = slice(start, start + chunk)
+        mixed = torch.baddbmm(mixed, weights[..., keys], value[:, keys])
     return mixed.view(heads, rows, dim).transpose(0, 1)
 
 
@@ -140,17 +148,14 @@ def _attend_one(
     keys, values = plan.cache.layer(layer)
     span, past, main = plan.span, plan.past, plan.main
     plan.write(layer, key, value)
-    parts = [attend(query[:, :main], keys[:, :span], values[:, :span], plan.mask, scaling)]
+    seen = keys[:, :span], values[:, :span]
+    parts = [attend(query[:, :main], *seen, plan.mask, scaling, plan.chunk)]
     for side, mask in zip(plan.sides, plan.side_masks, strict=True):
         rows = side.stop - side.start
         place = slice(side.position, side.position + rows)
         keys[:, place] = key[:, side.start : side.stop]
         values[:, place] = value[:, side.start : side.stop]
-        parts.append(
-            attend(
-                query[:, side.start : side.stop], keys[:, :span], values[:, :span], mask, scaling
-            )
-        )
+        parts.append(attend(query[:, side.start : side.stop], *seen, mask, scaling, plan.chunk))
         held = min(side.position + rows, past + main) - side.position
         if held > 0:
             first = side.position - past

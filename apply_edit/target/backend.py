@@ -234,7 +234,7 @@ class TorchBackend:
             self._kept().unlink(missing_ok=True)
 
     def _load(self, on_event: OnEvent) -> Engine:
-        from apply_edit.target import calibrate
+        from apply_edit.target import blocks, calibrate
         from apply_edit.target.engine import Engine
         from apply_edit.target.place import fill
 
@@ -250,6 +250,7 @@ class TorchBackend:
             found = calibrate.calibrate(engine, vocab=self._vocab, on_event=on_event)
             calibrate.save(kept, found)
         engine.widths = found.widths
+        blocks.apply(engine.model, found.most)
         self._calibration = found
         on_event(
             Note(

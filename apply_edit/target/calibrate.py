@@ -2,7 +2,8 @@
 
 A row's logits must not depend on the rows beside it or on the (masked) keys behind it; on CPUs
 the kernels keep that for most row counts and key lengths, but not for all, and which ones
-differs from machine to machine. So both are measured: `widths` are the ones that agree.
+differs from machine to machine. So both are measured: `widths` are the ones that agree. Where too
+few do, layers are multiplied in `blocks` of rows and values are mixed in chunks of keys.
 """
 
 from __future__ import annotations
@@ -10,9 +11,9 @@ from __future__ import annotations
 import json
 import os
 import platform
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from time import perf_counter, time
 from typing import Any
@@ -20,11 +21,15 @@ from typing import Any
 import torch
 
 from apply_edit.events import OnEvent, Stage, ignore
+from apply_edit.target import blocks
 from apply_edit.target.attention import attend
 from apply_edit.target.engine import STEP, Engine, Widths
+from apply_edit.target.probe import cancelling
 
 ROWS = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256, 320)
 """Up to the widest pass there is: a chunk's worth of draft and the tail of the prompt."""
+LOOKS = (8, 48, 128)
+"""Row counts compared before anything is timed."""
 CONTEXT = 600
 STALE_DAYS = 60
 TOO_FAST = 0.6
@@ -33,7 +38,7 @@ PATIENCE = 12.0
 FEW = 8
 SAME = 1.03
 """Times that differ by less than this are the same."""
-FORMAT = 7
+FORMAT = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,26 +46,63 @@ class Calibration:
     """`costs`: (rows, milliseconds) of a pass behind `CONTEXT` positions, ascending in both.
 
     `exact` is ``bit`` where passes of every row count agree bit for bit, else ``margin``; then
-    `noise` is the greatest difference of a logit between them, and is never 0.
+    `noise` is the greatest difference of a logit between them, and is never 0. `most` rows of a
+    layer, by its shape, are to be multiplied at once (see `blocks`).
     """
 
     costs: tuple[tuple[int, float], ...]
     widths: Widths
     exact: str
     noise: float = 0.0
+    most: Mapping[blocks.Shape, int] = field(default_factory=dict)
 
 
 def calibrate(engine: Engine, *, vocab: int, on_event: OnEvent = ignore) -> Calibration:
-    """Measure `engine` (its cache is emptied). Takes about twenty passes' time."""
+    """Measure `engine` and set it accordingly (its cache is emptied).
+
+    Takes about twenty passes' time, and twice that where passes disagree at first.
+    """
+    blocks.apply(engine.model, {})
+    spans, chunk = usable_spans(engine), 0
+    if not _enough(spans, engine):
+        spans, chunk = usable_spans(engine, STEP), STEP
+    widths = Widths(1, spans, chunk)
+    most: Mapping[blocks.Shape, int] = {}
+    if _enough(spans, engine) and not _agrees(engine, widths, vocab):
+        cut = blocks.find(engine.model, on_event)
+        if cut is not None:
+            widths, most = replace(widths, least=cut.least), cut.most
+            blocks.apply(engine.model, most)
+    found = _measure(engine, widths, vocab, on_event)
+    if most and found.exact != "bit":
+        blocks.apply(engine.model, {})
+        return _measure(engine, Widths(1, spans, chunk), vocab, on_event)
+    return replace(found, most=most)
+
+
+def _asked(engine: Engine, vocab: int) -> list[int]:
+    """Tokens to measure with, the first `CONTEXT` of them committed."""
     generator = torch.Generator().manual_seed(0)
-    most = ROWS[-1]
-    ids = torch.randint(0, vocab, (CONTEXT + most,), generator=generator).tolist()
-    spans = usable_spans(engine)
-    engine.widths = Widths(least=1, spans=spans)
+    ids: list[int] = torch.randint(0, vocab, (CONTEXT + ROWS[-1],), generator=generator).tolist()
     engine.reset(0)
     engine.prefill(ids[:CONTEXT])
-    engine.score(ids[CONTEXT:])  # the first pass of a width also builds its kernels
-    reference = engine.score(ids[CONTEXT:]).logits.clone()
+    return ids[CONTEXT:]
+
+
+def _agrees(engine: Engine, widths: Widths, vocab: int) -> bool:
+    """Whether passes of a few row counts agree, as a first look."""
+    engine.widths = widths
+    ids = _asked(engine, vocab)
+    reference = engine.score(ids).logits.clone()
+    return all(torch.equal(engine.score(ids[:n]).logits, reference[:n]) for n in LOOKS)
+
+
+def _measure(engine: Engine, widths: Widths, vocab: int, on_event: OnEvent) -> Calibration:
+    """The costs of passes of at least `widths.least` rows, and whether they agree."""
+    engine.widths = widths
+    ids = _asked(engine, vocab)
+    engine.score(ids)  # the first pass of a width also builds its kernels
+    reference = engine.score(ids).logits.clone()
     costs = []
     agree = {}
     # Passes may agree here and differ elsewhere, by a rounding of the greatest logit at least.
@@ -68,7 +110,7 @@ def calibrate(engine: Engine, *, vocab: int, on_event: OnEvent = ignore) -> Cali
     begun = perf_counter()
     for count, rows in enumerate(ROWS):
         on_event(Stage("calibrate", count, len(ROWS), "passes"))
-        row_ids = ids[CONTEXT : CONTEXT + rows]
+        row_ids = ids[:rows]
         # On a busy machine one pass can take seconds: then each is timed once, and a later run
         # that finds passes faster has the table measured anew.
         late = perf_counter() - begun > PATIENCE
@@ -87,14 +129,24 @@ def calibrate(engine: Engine, *, vocab: int, on_event: OnEvent = ignore) -> Cali
     on_event(Stage("calibrate", len(ROWS), len(ROWS), "passes"))
     engine.reset(0)
     least = _least(agree)
-    if least is None or not spans:
-        widths = Widths(least=least or 2, spans=spans)
-        return Calibration(_rising(costs), widths, "margin", noise)
-    least = _cheapest(costs, least)
-    widths = Widths(least=least, spans=spans)
-    padded = [(rows, ms) for rows, ms in costs if rows >= least]
-    costs = [(rows, padded[0][1]) for rows, _ in costs if rows < least] + padded
-    return Calibration(_rising(costs), widths, "bit")
+    if least is None or not _enough(widths.spans, engine):
+        engine.widths = replace(widths, least=max(widths.least, least or 2))
+        return Calibration(_rising(costs), engine.widths, "margin", noise)
+    if least > widths.least:
+        least = _cheapest(costs, least)
+        padded = [(rows, ms) for rows, ms in costs if rows >= least]
+        costs = [(rows, padded[0][1]) for rows, _ in costs if rows < least] + padded
+    engine.widths = replace(widths, least=max(widths.least, least))
+    return Calibration(_rising(costs), engine.widths, "bit")
+
+
+def _enough(spans: tuple[int, ...], engine: Engine) -> bool:
+    """Whether key lengths agree so often that rounding up to the next costs little."""
+    return 2 * len(spans) * STEP >= _longest(engine)
+
+
+def _longest(engine: Engine) -> int:
+    return -(-min(engine.limit, 32 * STEP) // STEP) * STEP
 
 
 def _least(agree: dict[int, bool]) -> int | None:
@@ -104,7 +156,7 @@ def _least(agree: dict[int, bool]) -> int | None:
         if not agree[rows]:
             break
         least = rows
-    return least if least is not None and least <= 32 else None
+    return least if least is not None and least <= blocks.LEAST else None
 
 
 def _cheapest(costs: list[tuple[int, float]], least: int) -> int:
@@ -144,14 +196,16 @@ def outdated(calibration: Calibration, passes: Sequence[tuple[int, float]]) -> b
     return len(faster) >= 4 and sum(faster) > len(faster) / 2
 
 
-def usable_spans(engine: Engine) -> tuple[int, ...]:
-    """Key lengths at which attention gives a row the same bits as at the next usable one.
+def usable_spans(engine: Engine, chunk: int = 0) -> tuple[int, ...]:
+    """Key lengths at which attention gives a row the same bits as at the next usable one, values
+    mixed `chunk` keys at a time (0: all at once).
 
     From the longest down: a length is kept if, for few rows and for many, the values mix to
-    the same bits as with the shortest length kept so far and masked keys in between.
+    the same bits as with the shortest length kept so far and masked keys in between. Where the
+    longest is not, nothing is known about those beyond, and there is none.
     """
     heads, groups, dim, dtype, device = engine.shape
-    longest = -(-min(engine.limit, 32 * STEP) // STEP) * STEP
+    longest = _longest(engine)
     generator = torch.Generator().manual_seed(1)
     keys, values = (
         torch.randn(groups, longest + STEP, dim, generator=generator).to(device, dtype)
@@ -161,13 +215,23 @@ def usable_spans(engine: Engine) -> tuple[int, ...]:
     seen: dict[tuple[int, int, int], torch.Tensor] = {}
 
     def mixed(rows: int, span: int, used: int) -> torch.Tensor:
+        """Of random keys and values, and of keys alike with values that cancel."""
         key = (rows, span, used)
         if key not in seen:
             mask = torch.zeros(rows, span - used, dtype=dtype, device=device)
             mask.fill_(float("-inf"))
-            seen[key] = attend(
-                query[:, :rows], keys[:, :span], values[:, :span], mask, dim**-0.5
-            ).clone()
+            even = torch.zeros_like(values[:, :span])
+            even[:, :used] = cancelling(dim, used).T.to(device, dtype)
+            seen[key] = torch.cat(
+                [
+                    attend(asking, keys[:, :span], mixing, mask, dim**-0.5, chunk)
+                    for asking, mixing in (
+                        (query[:, :rows], values[:, :span]),
+                        (torch.zeros_like(query[:, :rows]), even),
+                    )
+                ],
+                dim=1,
+            )
         return seen[key]
 
     kept: list[int] = [longest + STEP]
@@ -182,6 +246,8 @@ def usable_spans(engine: Engine) -> tuple[int, ...]:
         seen.clear()
         if same:
             kept.append(span)
+        elif span == longest:
+            break
     return tuple(sorted(kept[1:]))
 
 
@@ -189,10 +255,19 @@ def machine() -> dict[str, str | int]:
     """What the figures depend on beside the model."""
     return {
         "torch": torch.__version__,
-        "cpu": f"{platform.machine()} {torch.backends.cpu.get_cpu_capability()} {os.cpu_count()}",
+        "cpu": " ".join([platform.machine(), *_kernels(), str(os.cpu_count())]),
         "threads": torch.get_num_threads(),
         "format": FORMAT,
     }
+
+
+def _kernels() -> list[str]:
+    """What the choice of kernels depends on: the widest vectors, and matrix tiles among others."""
+    special = {"amx", "avx10", "avx512", "avx", "sve", "sme", "bf16", "i8mm"}
+    has: dict[str, Any] = getattr(torch.cpu, "get_capabilities", dict)()
+    flags = {str(name) for name, there in has.items() if there is True}
+    known = sorted(flag for flag in flags if flag.split("_")[0] in special)
+    return [torch.backends.cpu.get_cpu_capability(), *known]
 
 
 def load(path: Path) -> Calibration | None:
@@ -203,9 +278,10 @@ def load(path: Path) -> Calibration | None:
             return None
         return Calibration(
             tuple((int(rows), float(ms)) for rows, ms in kept["costs"]),
-            Widths(int(kept["least"]), tuple(int(s) for s in kept["spans"])),
+            Widths(int(kept["least"]), tuple(int(s) for s in kept["spans"]), int(kept["chunk"])),
             str(kept["exact"]),
             float(kept["noise"]),
+            {(int(out), int(in_)): int(most) for out, in_, most in kept["most"]},
         )
     except (OSError, ValueError, KeyError, TypeError):
         return None
@@ -219,6 +295,8 @@ def save(path: Path, calibration: Calibration) -> None:
         "costs": calibration.costs,
         "least": calibration.widths.least,
         "spans": calibration.widths.spans,
+        "chunk": calibration.widths.chunk,
+        "most": [(*shape, most) for shape, most in calibration.most.items()],
         "exact": calibration.exact,
         "noise": calibration.noise,
     }

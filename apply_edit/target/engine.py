@@ -26,10 +26,12 @@ STEP = 256
 @dataclass(frozen=True, slots=True)
 class Widths:
     """What `calibrate` found to agree bit for bit: passes of at least `least` rows, at key
-    lengths `spans` (ascending). Empty `spans` means every multiple of `STEP`."""
+    lengths `spans` (ascending), values mixed `chunk` keys at a time (0: all at once). Empty
+    `spans` means every multiple of `STEP`."""
 
     least: int = 2
     spans: tuple[int, ...] = field(default=())
+    chunk: int = 0
 
     def span(self, keys: int) -> int:
         """The smallest usable key length that holds `keys`."""
@@ -280,6 +282,7 @@ class Engine:
             mask=mask(past, main),
             side_masks=[mask(s.position, s.stop - s.start) for s in sides],
             offset=offset,
+            chunk=self.widths.chunk,
         )
 
     def _inputs(

@@ -196,7 +196,7 @@ class _Layer:
 
 def _bias(layers: Sequence[Any]) -> Tensor | None:
     """The stacked biases of stacked layers; zeros for a layer that has none beside some that do."""
-    found = [layer._bias if isinstance(layer, PackedLinear) else layer.bias for layer in layers]
+    found = [layer.bias for layer in layers]
     given = next((bias for bias in found if bias is not None), None)
     if given is None:
         return None

@@ -18,18 +18,30 @@ PACKED_FOR = 32
 
 
 class PackedLinear(nn.Module):
-    """y = x W^T + b with W packed. x: [..., in]; y: [..., out]."""
+    """y = x W^T + b with W packed. x: [..., rows, in]; y: [..., rows, out].
+
+    More than `most` rows are multiplied in even blocks of at most so many (0: all at once).
+    """
+
+    most = 0
 
     def __init__(self, weight: Tensor, bias: Tensor | None) -> None:
         super().__init__()
         self.out_features, self.in_features = weight.shape
         # Not a parameter: opaque tensors cannot be saved or moved, and need no gradient.
         self._packed = torch.ops.mkldnn._reorder_linear_weight(weight, PACKED_FOR)
-        self._bias = bias
+        self.bias = bias
 
     def forward(self, x: Tensor) -> Tensor:
+        rows = x.shape[-2]
+        if self.most and rows > self.most:
+            blocks = x.tensor_split(-(-rows // self.most), dim=-2)
+            return torch.cat([self._product(block) for block in blocks], dim=-2)
+        return self._product(x)
+
+    def _product(self, x: Tensor) -> Tensor:
         result: Tensor = torch.ops.mkldnn._linear_pointwise(
-            x, self._packed, self._bias, "none", [], ""
+            x, self._packed, self.bias, "none", [], ""
         )
         return result
 

@@ -12,7 +12,7 @@ from transformers import AutoModelForCausalLM, LlamaConfig, Qwen2Config, Qwen3Co
 from apply_edit.target import attention
 from apply_edit.target.backend import _cpu_has_bf16
 from apply_edit.target.calibrate import usable_spans
-from apply_edit.target.engine import Engine, Widths
+from apply_edit.target.engine import STEP, Engine, Widths
 from apply_edit.target.load import build_meta
 from apply_edit.target.place import fill
 
@@ -58,7 +58,10 @@ def engine(folder: Path, dtype: torch.dtype, *, pack: bool = True, least: int = 
     _, model = build_meta(folder, dtype, attention.NAME)
     fill(model, folder, dtype=dtype, device=torch.device("cpu"), pack=pack)
     target = Engine(model, window=2048)
-    target.widths = Widths(least, usable_spans(target))
+    spans, chunk = usable_spans(target), 0
+    if not spans:
+        spans, chunk = usable_spans(target, STEP), STEP
+    target.widths = Widths(least, spans, chunk)
     return target
 
 

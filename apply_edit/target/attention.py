@@ -11,13 +11,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import cache
 
 import torch
 from torch import Tensor
 
 from apply_edit.target.cache import KeyValueCache
+from apply_edit.target.probe import cancelling, mirrored
 
 NAME = "apply_edit_grouped"
+TURNED = 128
+"""Rows of queries up to which keys come first in their product (see `turns`)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,17 +89,107 @@ def attend(
     heads, rows, dim = query.shape
     groups, span, _ = key.shape
     folded = query.reshape(groups, heads // groups * rows, dim)
-    scores = torch.baddbmm(
-        folded.new_empty(1, 1, 1), folded, key.transpose(1, 2), beta=0, alpha=scaling
-    )
+    scores = _scores(folded, key, scaling)
     tail = mask.shape[-1]
     scores.view(groups, heads // groups, rows, span)[..., span - tail :].add_(mask)
     weights = torch.softmax(scores, dim=-1)
-    mixed = torch.bmm(weights[..., : chunk or span], value[:, : chunk or span])
-    for start in range(chunk, span if chunk else 0, chunk or span):
-        keys = slice(start, start + chunk)
-        mixed = torch.baddbmm(mixed, weights[..., keys], value[:, keys])
+    mixed = None
+    for start in range(0, span, chunk or span):
+        keys = slice(start, start + (chunk or span))
+        mixed = _mixed(mixed, weights[..., keys], value[:, keys])
+    assert mixed is not None
     return mixed.view(heads, rows, dim).transpose(0, 1)
+
+
+def attend_sides(
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    plan: PassPlan,
+    seen: tuple[Tensor, Tensor],
+    scaling: float,
+) -> list[Tensor]:
+    """`attend` for the rows of all sides of a `plan` at once: [rows, heads, dim] for each of them.
+
+    query: [heads, rows, dim]; key, value: [groups, rows, dim], of this pass; seen: cached keys and
+    values [groups, span, dim] with the main rows' own behind the past ones. Up to the last whole
+    chunk of the past all sides see the same keys, and share the products; behind it each has a copy
+    in which its own keys stand. Values are mixed as `attend` mixes them in chunks, bit for bit.
+    """
+    heads, rows, dim = query.shape
+    groups, span, _ = seen[0].shape
+    sides, chunk = plan.sides, plan.chunk
+    folds, count = heads // groups, len(sides)
+    base = plan.past - plan.past % chunk
+    most = max(side.stop - side.start for side in sides)
+    # Shorter sides repeat their last row.
+    places = torch.tensor([[min(s.start + i, s.stop - 1) for i in range(most)] for s in sides])
+    places = places.to(query.device)
+    asking = query.view(groups, folds, rows, dim)[:, :, places]
+    own = [tail[None, :, base:].repeat(count, 1, 1, 1) for tail in seen]
+    for number, side in enumerate(sides):
+        place = slice(side.position - base, side.position - base + side.stop - side.start)
+        own[0][number, :, place] = key[:, side.start : side.stop]
+        own[1][number, :, place] = value[:, side.start : side.stop]
+    # [sides * groups, folds * rows of a side, ...]: a batch entry for each side and group.
+    apart = asking.permute(2, 0, 1, 3, 4).reshape(count * groups, folds * most, dim)
+    near = _scores(apart, own[0].view(count * groups, -1, dim), scaling)
+    near = near.view(count, groups, folds, most, span - base)
+    hidden = torch.stack(
+        [torch.cat([m, m[-1:].expand(most - len(m), -1)]) for m in plan.side_masks]
+    )
+    near[..., span - base - hidden.shape[-1] :].add_(hidden[:, None, None])
+    far = _scores(asking.reshape(groups, folds * count * most, dim), seen[0][:, :base], scaling)
+    far = far.view(groups, folds, count, most, base).permute(2, 0, 1, 3, 4)
+    weights = torch.softmax(torch.cat([far, near], dim=-1), dim=-1)
+    # The chunks that all sides see, then each side's own.
+    mixed = None
+    shared = weights.permute(1, 2, 0, 3, 4).reshape(groups, folds * count * most, span)
+    for start in range(0, base, chunk):
+        keys = slice(start, start + chunk)
+        mixed = _mixed(mixed, shared[..., keys], seen[1][:, keys])
+    if mixed is not None:
+        mixed = mixed.view(groups, folds, count, most, dim).permute(2, 0, 1, 3, 4)
+        mixed = mixed.reshape(count * groups, folds * most, dim)
+    weights = weights.reshape(count * groups, folds * most, span)
+    values = own[1].view(count * groups, -1, dim)
+    for start in range(0, span - base, chunk):
+        keys = slice(base + start, base + start + chunk)
+        mixed = _mixed(mixed, weights[..., keys], values[:, start : start + chunk])
+    assert mixed is not None
+    result = mixed.view(count, heads, most, dim).transpose(1, 2)
+    return [result[i, : side.stop - side.start] for i, side in enumerate(sides)]
+
+
+def _scores(query: Tensor, key: Tensor, scaling: float) -> Tensor:
+    """query: [batch, rows, dim]; key: [batch, keys, dim]; [batch, rows, keys]."""
+    start = query.new_empty(1, 1, 1)
+    if query.shape[1] <= TURNED and query.device.type == "cpu" and turns(query.dtype):
+        turned = torch.baddbmm(start, key, query.transpose(1, 2), beta=0, alpha=scaling)
+        return turned.transpose(1, 2).contiguous()
+    return torch.baddbmm(start, query, key.transpose(1, 2), beta=0, alpha=scaling)
+
+
+@cache
+def turns(dtype: torch.dtype) -> bool:
+    """Whether this CPU gives queries times keys the bits of keys times queries.
+
+    The library reorders the second factor before it multiplies, and the keys are many. So few
+    queries go second where that changes nothing.
+    """
+    for rows, dim in ((2, 64), (12, 128), (50, 96), (TURNED, 128)):
+        query = mirrored(2 * rows, dim).view(2, rows, dim).to(dtype)
+        for keys in (256, 1024):
+            key = cancelling(2 * keys, dim).view(2, keys, dim).to(dtype)
+            usual = torch.bmm(query, key.transpose(1, 2))
+            if not torch.equal(torch.bmm(key, query.transpose(1, 2)).transpose(1, 2), usual):
+                return False
+    return True
+
+
+def _mixed(before: Tensor | None, weights: Tensor, values: Tensor) -> Tensor:
+    """What values add to what was mixed before: [batch, rows, dim]."""
+    return torch.bmm(weights, values) if before is None else before.baddbmm(weights, values)
 
 
 def grouped_attention(
@@ -150,6 +244,10 @@ def _attend_one(
     plan.write(layer, key, value)
     seen = keys[:, :span], values[:, :span]
     parts = [attend(query[:, :main], *seen, plan.mask, scaling, plan.chunk)]
+    if plan.chunk and len(plan.sides) > 1:
+        parts += attend_sides(query, key, value, plan, seen, scaling)
+        plan.cache.remember(layer, key, value)
+        return parts
     for side, mask in zip(plan.sides, plan.side_masks, strict=True):
         rows = side.stop - side.start
         place = slice(side.position, side.position + rows)

@@ -17,6 +17,7 @@ from apply_edit.events import OnEvent
 from apply_edit.target.codec import Backend
 from apply_edit.target.prompt import Prompt
 
+AUTO = "auto"
 MODEL = "model:"
 HEADS = "heads"
 SELF_TRUST, MODEL_TRUST, HEADS_TRUST = 0.9, 0.6, 0.0
@@ -63,9 +64,7 @@ class Silent:
 
 def check_draft(name: str) -> None:
     """Raises `UsageError` ``unknown-draft`` for a proposer that does not exist."""
-    if name in ("auto", "copy", "none", "self", HEADS) or (
-        name.startswith(MODEL) and name != MODEL
-    ):
+    if name in (AUTO, "copy", "none", "self", HEADS) or (name.startswith(MODEL) and name != MODEL):
         return
     raise UsageError(
         "unknown-draft",
@@ -98,7 +97,7 @@ def open_drafter(backend: Backend, name: str, on_event: OnEvent) -> Drafter | No
 
     Raises what `check_drafter` raises, and what loading a drafter raises.
     """
-    wanted = "self" if name == "auto" else name
+    wanted = "self" if name == AUTO else name
     if wanted in ("copy", "none"):
         return None
     check_drafter(backend, wanted)
@@ -120,8 +119,9 @@ def beside_copying(
 ) -> tuple[Proposer, Schedule]:
     """`drafter` inside edits and `copy` everywhere else; without `copy`, the drafter everywhere.
 
-    `k` fixes the length of all drafts. `clock` counts what the drafter spends, in seconds;
-    `held` tokens of the prompt need not be read.
+    ``auto`` asks its drafter only where that can hardly make a run slower. `k` fixes the length of
+    all drafts. `clock` counts what the drafter spends, in seconds; `held` tokens of the prompt need
+    not be read.
     """
     trust, share = SELF_TRUST, SHARE
     if name.startswith(MODEL):
@@ -150,5 +150,6 @@ def beside_copying(
             schedule.choose,
             riding=HEADS_RIDING if name == HEADS and k is None else 0,
             expected=rows * schedule.cost(WIDE) / WIDE,
+            cautious=name == AUTO,
         )
     return proposer, CombinedSchedule(schedule if k is None else FixedSchedule(k))

@@ -5,7 +5,8 @@
   python scripts/decoders.py CASES.jsonl --draft-model qwen2.5-coder-0.5b --json
 
 Decoders: plain (one token a pass), copy, model, self and heads (that draft alone), model+copy,
-self+copy and heads+copy (copying where it hits, the draft inside edits). Each case runs through
+self+copy and heads+copy (copying where it hits, the draft inside edits), auto (self+copy where it
+can hardly lose). Each case runs through
 all of them in turn, in one process, after a warm-up; times exclude loading. "edit ms" is the time
 per token between the first token that leaves the original and the last before it is joined again,
 by the alignment of the output with the original, so it is the same tokens for every decoder; "edit
@@ -36,7 +37,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 from bench import Case, Ours, cases
 
 DRAFTS = ("model", "self", "heads")
-DECODERS = ("plain", "copy", *DRAFTS, *(f"{draft}+copy" for draft in DRAFTS))
+DECODERS = ("plain", "copy", *DRAFTS, *(f"{draft}+copy" for draft in DRAFTS), "auto")
 NEAR = 3
 """Original tokens between two changes that still count as inside the edit."""
 

@@ -1,19 +1,22 @@
 """Copying with a drafter beside copying alone, on recorded guesses, priced by tables of costs.
 
   python scripts/guesses.py record CASES.jsonl --limit 18 --draft self --out guesses.jsonl
+  python scripts/guesses.py invent CASES.jsonl --right 0.99 --out guesses.jsonl
   python scripts/guesses.py price CASES.jsonl guesses.jsonl --cost 1:71,4:79,8:93,16:122 --step 28
 
 `record` lets the model write each case's answer once, and notes beside every place in and around
-an edit what the drafter would write there; what was recorded before is kept. `price` needs no
-model: it replays the answers with each rule and counts what passes and guesses cost by `--cost`
-(rows:milliseconds of the target's passes) and `--step` (milliseconds of a guess). So rules for
-when to ask a drafter are compared exactly, for machines that are not at hand, and in seconds.
+an edit what the drafter would write there; what was recorded before is kept. `invent` needs no
+model: the answers are the known ones, and a guess is right as often as said. `price` replays the
+answers with each rule and counts what passes and guesses cost by `--cost` (rows:milliseconds of
+the target's passes) and `--step` (milliseconds of a guess). So rules for when to ask a drafter
+are compared exactly, for machines that are not at hand, and in seconds.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import random
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -38,6 +41,8 @@ AROUND = 3
 """Places recorded behind each edit, and behind each token that fell."""
 WIDE = 16
 """Passes that bring as many tokens are copies, and ask no drafter."""
+SURE, DOUBTED = 0.995, 0.7
+"""The stated chances of invented guesses that are right, and of those that are wrong."""
 FIXED = 97
 """Tokens of a prompt's fixed beginning, which a run finds in the cache."""
 
@@ -206,6 +211,29 @@ def recording(options: argparse.Namespace) -> None:
         print(f"{row['id']}: {len(answer)} tokens, {len(chains)} places", file=sys.stderr)
 
 
+def inventing(options: argparse.Namespace) -> None:
+    codec = codec_of(options.model)
+    chance = random.Random(options.seed)
+    with options.out.open("w", encoding="utf-8") as file:
+        for row in list(read(options.cases)):
+            case = case_of(row, options.mode, codec)
+            answer = case.answer
+            chains = {}
+            for place in places(case, answer):
+                chain = chains[place] = []
+                wrong = 0
+                for token in answer[place : place + DEEP]:
+                    wrong += wrong > 0 or chance.random() > options.right
+                    if wrong > BEYOND:
+                        break
+                    chain.append(
+                        Guess(chance.choice(answer), DOUBTED, token, 1.0 - DOUBTED)
+                        if wrong
+                        else Guess(token, SURE, None, 0.0)
+                    )
+            file.write(Record(answer, [], chains).as_json(row["id"]) + "\n")
+
+
 def _chain(drafter: Drafter, tokens: Sequence[int], truth: Sequence[int]) -> list[Guess]:
     chain: list[Guess] = []
     wrong = 0
@@ -263,6 +291,12 @@ def main() -> None:
     part.add_argument("--limit", type=int, default=18)
     part.add_argument("--skip", type=int, default=0)
     part.set_defaults(act=recording)
+    part = parts.add_parser("invent", help="guesses on the known answers, without a model")
+    part.add_argument("cases", type=Path)
+    part.add_argument("--out", type=Path, required=True)
+    part.add_argument("--right", type=float, default=0.99, help="how many guesses are right")
+    part.add_argument("--seed", type=int, default=1)
+    part.set_defaults(act=inventing)
     part = parts.add_parser("price", help="replay what was recorded")
     part.add_argument("cases", type=Path)
     part.add_argument("guesses", type=Path)

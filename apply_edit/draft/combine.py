@@ -4,7 +4,7 @@ Where a pointer is in step copying costs nothing and wins. Inside an edit the mo
 copying would be in step again behind its chain: from there the copy rides in the same pass. Many
 edits are over before a draft could pay, and copying's own guesses are free; so in the first passes
 of an edit a drafter is asked only as far as a small share of the run's time can pay for, and
-what it gained before.
+what it gained before; a cautious one everywhere, and only if a pass may be lost besides.
 """
 
 from __future__ import annotations
@@ -29,6 +29,8 @@ WEIGHT = 3.0
 """How many expected falls that first thought counts for."""
 SHARE = 0.02
 """What of a run's time may be lost to a drafter on edits where copying alone is faster."""
+RISK = 0.025
+"""What of it a cautious one may lose if all goes wrong: its guesses, and copying's in that pass."""
 STAKE = 3
 """Guesses that have to be paid for before the first is asked: fewer seldom bring anything."""
 UNPROVEN = 8
@@ -50,17 +52,18 @@ class Copying(Proposer, Protocol):
 class Ledger:
     """What a drafter has brought so far against copying alone, in milliseconds.
 
-    A run is thought to take `expected` and what its narrow passes take besides.
+    A run is thought to take `expected` and what its passes take besides; `share` of it may be lost.
     """
 
-    def __init__(self, expected: float) -> None:
+    def __init__(self, expected: float, share: float = SHARE) -> None:
         self._run = expected
+        self._share = share
         self._gained = 0.0
 
     @property
     def free(self) -> float:
         """What may be lost now: what was gained, and the share of the run that it may cost."""
-        return SHARE * self._run + self._gained
+        return self._share * self._run + self._gained
 
     @property
     def paid(self) -> bool:
@@ -82,7 +85,9 @@ class CombinedProposer:
     `cost(rows)` is a pass in milliseconds; `scale(region)` is how much likelier than usual a copy
     of a region falls, and `length(draft)` how much of a copy is worth scoring. Up to `riding` of
     the copying proposer's guesses ride as branches beside a learned chain. `expected` is what a
-    run takes whatever is drafted, in milliseconds: its prompt's rows and its output's.
+    run takes whatever is drafted, in milliseconds: its prompt's rows and its output's. A `cautious`
+    one asks `learned` only where the run stays within `RISK` of what copying alone takes even if
+    all its guesses are wrong and those that copying would have made are right.
     """
 
     def __init__(
@@ -94,6 +99,7 @@ class CombinedProposer:
         length: Callable[[Draft], int] = lambda draft: len(draft.tokens),
         riding: int = 0,
         expected: float = 0.0,
+        cautious: bool = False,
     ) -> None:
         self._copy = copy
         self._riding = riding
@@ -101,7 +107,8 @@ class CombinedProposer:
         self._cost = cost
         self._scale = scale
         self._length = length
-        self._ledger = Ledger(expected)
+        self._cautious = cautious
+        self._ledger = Ledger(expected, RISK if cautious else SHARE)
         self._copied = Draft()
         self._rate = 0.0
         self._lost = 0
@@ -125,7 +132,10 @@ class CombinedProposer:
 
     def _affordable(self) -> int:
         """How many guesses may be asked for now."""
-        most = min(LONGEST, int(self._ledger.free / self._learned.step))
+        free = self._ledger.free
+        if self._cautious:
+            return min(LONGEST, int((free - self._cost(1)) / self._learned.step))
+        most = min(LONGEST, int(free / self._learned.step))
         if self._lost >= LONG and self._ledger.paid:
             most = max(most, UNPROVEN)
         return most

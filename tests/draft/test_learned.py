@@ -408,29 +408,37 @@ class Stubborn:
         pass
 
 
-def replaced(edit: int) -> tuple[list[int], list[int]]:
-    """A file of 400 tokens, and its edit: five times `edit` new tokens for one."""
-    original = [1 + (i * i + i // 7) % (VOCAB - 3) for i in range(400)]
+def replaced(edit: int, size: int) -> tuple[list[int], list[int]]:
+    """A file of `size` tokens, and its edit: five times `edit` new tokens for one."""
+    original = [1 + (i * i + i // 7) % (VOCAB - 3) for i in range(size)]
     written: list[int] = []
     for place, token in enumerate(original):
         new = [VOCAB - 2 + (i % 3 == 1) for i in range(edit)]
-        written += new if place % 80 == 40 else [token]
+        written += new if place % (size // 5) == size // 10 else [token]
     return original, written
 
 
 @pytest.mark.parametrize(
-    ("edit", "wrong", "least", "most"),
+    ("edit", "size", "wrong", "cautious", "least", "most"),
     [
         # A drafter that is always wrong costs a small share of the run, whatever is edited.
-        (1, True, 0.99, 1.035),
-        (12, True, 0.99, 1.05),
+        (1, 400, True, False, 0.99, 1.035),
+        (12, 400, True, False, 0.99, 1.05),
+        (1, 1600, True, True, 0.99, 1.03),
+        (12, 1600, True, True, 0.99, 1.05),
         # One that is right gains in long edits, and hurts no short one.
-        (1, False, 0.8, 1.0),
-        (12, False, 0.3, 0.9),
+        (1, 400, False, False, 0.8, 1.0),
+        (12, 400, False, False, 0.3, 0.9),
+        (1, 1600, False, True, 0.8, 1.0),
+        (12, 1600, False, True, 0.3, 0.97),
+        # A cautious one is asked only where a run is long enough to bear that it is wrong.
+        (12, 400, False, True, 1.0, 1.0),
     ],
 )
-def test_what_a_drafter_costs_is_bounded(edit: int, wrong: bool, least: float, most: float) -> None:
-    original, written = replaced(edit)
+def test_what_a_drafter_costs_is_bounded(
+    edit: int, size: int, wrong: bool, cautious: bool, least: float, most: float
+) -> None:
+    original, written = replaced(edit, size)
     step = 20.0
 
     def logits(prefix: tuple[int, ...]) -> list[float]:
@@ -449,9 +457,15 @@ def test_what_a_drafter_costs_is_bounded(edit: int, wrong: bool, least: float, m
             chain = ChainProposer(drafter, [1], schedule.cost, trust=1.0, clock=clock)
             expected = 2 * len(original) * schedule.cost(64) / 64
             proposer = CombinedProposer(
-                copy, chain, schedule.cost, schedule.scale, schedule.choose, expected=expected
+                copy,
+                chain,
+                schedule.cost,
+                schedule.scale,
+                schedule.choose,
+                expected=expected,
+                cautious=cautious,
             )
-        steps = run(target, proposer, CombinedSchedule(schedule), [1], Greedy(), 900, tail=1)
+        steps = run(target, proposer, CombinedSchedule(schedule), [1], Greedy(), 2000, tail=1)
         assert tokens_of(steps) == written
         prompt = len(original) * schedule.cost(64) / 64
         return prompt + sum(schedule.cost(step.rows) for step in steps) + 1000.0 * clock.now

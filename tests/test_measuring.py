@@ -118,3 +118,27 @@ def test_recorded_guesses_are_priced_without_a_model(
     assert float(free.rsplit("all ", 1)[1].split(",")[0]) < 0.8
     dear = run("guesses", monkeypatch, capsys, *words, "price", cases, guesses, "--step", 1000)
     assert float(dear.rsplit("all ", 1)[1].split(",")[0]) > 1.0
+
+
+@pytest.mark.parametrize(("right", "least", "most"), [(1.0, 1.0, 1.0), (0.5, 0.2, 0.8)])
+def test_invented_guesses_are_right_as_often_as_said(
+    model: str,
+    cases: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    right: float,
+    least: float,
+    most: float,
+) -> None:
+    guesses = tmp_path / "guesses.jsonl"
+    invent = ("invent", cases, "--out", guesses, "--right", right)
+    run("guesses", monkeypatch, capsys, "--model", model, *invent)
+    rows = [json.loads(line) for line in guesses.read_text().splitlines()]
+    assert [row["id"] for row in rows][:2] == ["own/one", "own/two"]
+    firsts = [
+        chain[0][0] == row["answer"][int(place)]
+        for row in rows
+        for place, chain in row["chains"].items()
+    ]
+    assert least <= sum(firsts) / len(firsts) <= most

@@ -4,7 +4,7 @@ Where a pointer is in step copying costs nothing and wins. Inside an edit the mo
 copying would be in step again behind its chain: from there the copy rides in the same pass. Many
 edits are over before a draft could pay, and copying's own guesses are free; so in the first passes
 of an edit a drafter is asked only as far as a small share of the run's time can pay for, and
-what it gained before; a cautious one everywhere, and only if a pass may be lost besides.
+what it gained before; a cautious one only if a pass may be lost besides, or copying is stuck.
 """
 
 from __future__ import annotations
@@ -31,6 +31,8 @@ SHARE = 0.02
 """What of a run's time may be lost to a drafter on edits where copying alone is faster."""
 RISK = 0.025
 """What of it a cautious one may lose if all goes wrong: its guesses, and copying's in that pass."""
+STUCK, STUCK_RISK = 5, 0.04
+"""After so many passes in a row that copying guessed nothing of, a cautious one may lose more."""
 STAKE = 3
 """Guesses that have to be paid for before the first is asked: fewer seldom bring anything."""
 UNPROVEN = 8
@@ -63,7 +65,11 @@ class Ledger:
     @property
     def free(self) -> float:
         """What may be lost now: what was gained, and the share of the run that it may cost."""
-        return self._share * self._run + self._gained
+        return self.part(self._share) + self._gained
+
+    def part(self, share: float) -> float:
+        """So much of the run, in milliseconds."""
+        return share * self._run
 
     @property
     def paid(self) -> bool:
@@ -87,7 +93,8 @@ class CombinedProposer:
     the copying proposer's guesses ride as branches beside a learned chain. `expected` is what a
     run takes whatever is drafted, in milliseconds: its prompt's rows and its output's. A `cautious`
     one asks `learned` only where the run stays within `RISK` of what copying alone takes even if
-    all its guesses are wrong and those that copying would have made are right.
+    all its guesses are wrong and those that copying would have made are right; and, where copying
+    is stuck and nothing was lost before, for as many guesses as `STUCK_RISK` pays for.
     """
 
     def __init__(
@@ -132,12 +139,12 @@ class CombinedProposer:
 
     def _affordable(self) -> int:
         """How many guesses may be asked for now."""
-        free = self._ledger.free
-        if self._cautious:
-            return min(LONGEST, int((free - self._cost(1)) / self._learned.step))
-        most = min(LONGEST, int(free / self._learned.step))
-        if self._lost >= LONG and self._ledger.paid:
-            most = max(most, UNPROVEN)
+        ledger, step = self._ledger, self._learned.step
+        reserve = self._cost(1) if self._cautious else 0.0
+        most = min(LONGEST, int((ledger.free - reserve) / step))
+        if self._lost >= (STUCK if self._cautious else LONG) and ledger.paid:
+            unproven = int(ledger.part(STUCK_RISK) / step) if self._cautious else UNPROVEN
+            most = max(most, min(UNPROVEN, unproven))
         return most
 
     def observe(self, tokens: Sequence[int], draft: Draft, accepted: int) -> None:

@@ -54,11 +54,11 @@ class Blocks:
 
 
 def counts(weights: int) -> list[int]:
-    """The row counts to try with a layer of so many weights, ascending."""
+    """The row counts to try with a layer of so many weights, ascending: all, where that is quick,
+    since a single count can have an order of its own."""
     if weights >= HUGE:
         return [*range(1, 41), *range(48, WIDEST + 1, 16)]
-    close = (rows + by for rows in range(72, WIDEST + 1, 8) for by in (-1, 0, 1))
-    return sorted({*range(1, 65), *(rows for rows in close if rows <= WIDEST)})
+    return list(range(1, WIDEST + 1))
 
 
 def ranges(product: Callable[[Tensor], Tensor], rows: Tensor, tried: Sequence[int]) -> list[Range]:

@@ -21,7 +21,7 @@ from apply_edit.decode.types import (
 )
 
 LEARNED_ROWS = 16
-"""Passes wider than this are copies; their top choices teach a learner nothing worth a top-k."""
+"""Wider copies teach a learner nothing worth a top-k; of other drafts, so many tokens may."""
 LEARNED_TOPS = 4
 
 
@@ -82,7 +82,7 @@ def decoding(
     while written < budget and target.length + len(context) <= target.limit:
         started = clock()
         room = min(budget - written - 1, target.limit - target.length - len(context))
-        draft, following = _draft(proposer, schedule, room)
+        draft, following = offer(proposer, schedule, room)
         drafted = clock()
         first = len(context) - 1
         scores = yield from scored(target, [*context, *draft.tokens], draft.branches, first)
@@ -107,8 +107,8 @@ def decoding(
             finish = "length"
         step = Step(
             runs=runs,
-            rows=first + 1 + len(draft.tokens) + sum(len(b.tokens) for b in draft.branches),
-            drafted=len(draft.tokens) + sum(len(b.tokens) for b in draft.branches),
+            rows=first + draft.rows,
+            drafted=draft.rows - 1,
             accepted=held,
             rejected=draft.tokens[verdict.main :],
             k=len(draft.tokens),
@@ -124,7 +124,7 @@ def decoding(
         context = [tokens[-1]]
 
 
-def _draft(proposer: Proposer, schedule: Schedule, room: int) -> tuple[Draft, int | None]:
+def offer(proposer: Proposer, schedule: Schedule, room: int) -> tuple[Draft, int | None]:
     """What the proposer offers, cut to what the schedule finds worth scoring and to `room`;
     and the token that the cut left out, None if it left out none."""
     limit = min(schedule.limit, room)
@@ -180,12 +180,24 @@ def _shorten(runs: tuple[Run, ...], length: int) -> tuple[Run, ...]:
     return tuple(kept)
 
 
+def teaches(draft: Draft) -> bool:
+    """Whether a learner is shown what the target considered along this draft."""
+    return draft.region < 0 or draft.rows <= LEARNED_ROWS
+
+
 def _teach(learner: Learner, draft: Draft, verdict: Verdict, scores: Scores, decided: int) -> None:
-    """Show a learner the target's top choices after each token of the confirmed chain."""
-    if len(scores) > LEARNED_ROWS:
+    """Show a learner the target's top choices after each token of the confirmed path."""
+    if not teaches(draft):
         return
     shown = [decided, *draft.tokens[: verdict.main]]
-    learner.learn(shown, [scores.top(row, LEARNED_TOPS) for row in range(len(shown))])
+    places = list(range(len(shown)))
+    if verdict.branch is not None:
+        before = sum(len(branch.tokens) for branch in draft.branches[: verdict.branch])
+        first = 1 + len(draft.tokens) + before
+        shown += draft.branches[verdict.branch].tokens[: verdict.side]
+        places += range(first, first + verdict.side)
+    del shown[LEARNED_ROWS:], places[LEARNED_ROWS:]
+    learner.learn(shown, [scores.top(place, LEARNED_TOPS) for place in places])
 
 
 def _by_source(draft: Draft, verdict: Verdict) -> dict[str, tuple[int, int]]:

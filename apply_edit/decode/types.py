@@ -40,6 +40,11 @@ class Draft:
     match: int = 0
     branches: tuple[Branch, ...] = ()
 
+    @property
+    def rows(self) -> int:
+        """Rows of the pass that scores it: its own, and the one before the first drafted token."""
+        return 1 + len(self.tokens) + sum(len(branch.tokens) for branch in self.branches)
+
     def cut(self, k: int) -> Draft:
         """The same draft with at most `k` main tokens; branches that fork later go."""
         if k >= len(self.tokens):

@@ -10,7 +10,7 @@ from apply_edit.decode.margin import MarginTarget
 from apply_edit.decode.schedule import AdaptiveSchedule, FixedSchedule
 from apply_edit.decode.types import Draft, Proposer, Schedule, Target
 from apply_edit.draft.chain import SHARE, ChainProposer
-from apply_edit.draft.combine import CombinedProposer, CombinedSchedule, Copying
+from apply_edit.draft.combine import BOLD_LOSS, LOSS, CombinedProposer, Copying
 from apply_edit.draft.drafter import Drafter
 from apply_edit.errors import UsageError
 from apply_edit.events import OnEvent
@@ -26,9 +26,6 @@ MODEL_SHARE, HEADS_SHARE = 0.25, 0.03
 """What a guess of a smaller model or of draft heads is thought to cost, in passes of the target."""
 WIDE = 256
 """Rows of the passes that cost the least per row."""
-HEADS_SIDES, HEADS_RIDING = 1, 1
-"""Branches beside a chain of heads, of their own and of what copying guesses: they cost little, and
-the two are right at different places."""
 
 
 @runtime_checkable
@@ -119,7 +116,7 @@ def beside_copying(
 ) -> tuple[Proposer, Schedule]:
     """`drafter` inside edits and `copy` everywhere else; without `copy`, the drafter everywhere.
 
-    ``auto`` asks its drafter only where that can hardly make a run slower. `k` fixes the length of
+    ``auto`` asks its drafter only as far as no run can take 3 % longer. `k` fixes the length of
     all drafts. `clock` counts what the drafter spends, in seconds; `held` tokens of the prompt need
     not be read.
     """
@@ -136,20 +133,20 @@ def beside_copying(
         trust=trust,
         k=k,
         share=share,
-        sides=HEADS_SIDES if name == HEADS else 1,
         clock=clock,
     )
-    proposer: Proposer = chain
-    if copy is not None:
-        rows = len(prompt.tokens) - held + len(prompt.reference)
-        proposer = CombinedProposer(
-            copy,
-            chain,
-            schedule.cost,
-            schedule.scale,
-            schedule.choose,
-            riding=HEADS_RIDING if name == HEADS and k is None else 0,
-            expected=rows * schedule.cost(WIDE) / WIDE,
-            cautious=name == AUTO,
-        )
-    return proposer, CombinedSchedule(schedule if k is None else FixedSchedule(k))
+    chosen: Schedule = schedule if k is None else FixedSchedule(k)
+    if copy is None:
+        # A chain is cut to what pays while it is written.
+        return chain, FixedSchedule(chosen.limit)
+    row = schedule.cost(WIDE) / WIDE
+    proposer = CombinedProposer(
+        copy,
+        chain,
+        chosen,
+        schedule.cost,
+        schedule.scale,
+        expected=((len(prompt.tokens) - held) * row, len(prompt.reference) * row),
+        long_loss=LOSS if name == AUTO else BOLD_LOSS,
+    )
+    return proposer, proposer

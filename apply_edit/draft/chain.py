@@ -90,7 +90,7 @@ class ChainProposer:
         self._cost = cost
         self._forbidden = frozenset(forbidden)
         self._k = k
-        self._sides = sides
+        self.sides = sides
         self._clock = clock
         self._confidence = Confidence(trust)
         self._asked: list[Guess] = []
@@ -118,6 +118,11 @@ class ChainProposer:
         if reading:
             spent = self._step * (1.0 + reading / LONGEST) / AMORTISED
         return self._best(1.0, 1.0, spent, 0)
+
+    @property
+    def doubt(self) -> float:
+        """The chance that a guess of unknown confidence falls."""
+        return 1.0 - self._confidence.usual
 
     @property
     def step(self) -> float:
@@ -213,7 +218,7 @@ class ChainProposer:
             alive = still
         price = self._price(1.0 + sum(reach), len(reach)) + SIDE
         found.sort(key=lambda one: -one[0])
-        return tuple(branch for worth, branch in found[: self._sides] if worth >= price)
+        return tuple(branch for worth, branch in found[: self.sides] if worth >= price)
 
     def _timed(
         self, ask: Callable[[], Guess | None], tokens: Sequence[int] | None = None

@@ -2,19 +2,22 @@
 
 Where a pointer is in step copying costs nothing and wins. Inside an edit the model writes, until
 copying would be in step again behind its chain: from there the copy rides in the same pass. Many
-edits are over before a draft could pay, and copying's own guesses are free; so in the first passes
-of an edit a drafter is asked only as far as a small share of the run's time can pay for, and
-what it gained before; a cautious one only if a pass may be lost besides, or copying is stuck.
+edits are over before a draft could pay, and copying's own guesses are free; so a drafter works on
+account. What copying alone would have taken is known, since its passes are carried on beside the
+real ones, and a draft is asked for only as far as the run stays within a share of that if nothing
+comes of it: either the pass holds all that copying's own would, or it can be paid for whole.
 """
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Protocol
 
 from apply_edit.decode.schedule import hazard, survival
-from apply_edit.decode.types import Branch, Draft, Learner, Proposer, Schedule
+from apply_edit.decode.types import Branch, Draft, Proposer, Schedule
+from apply_edit.draft.baseline import Baseline, agreeing
 from apply_edit.draft.chain import LEARNED, LONGEST, ChainProposer
 
 GUESSED = 0.4
@@ -27,20 +30,12 @@ CAUTION = 2.0
 """How much likelier than a copy in step one behind a chain is thought to fall at first."""
 WEIGHT = 3.0
 """How many expected falls that first thought counts for."""
-SHARE = 0.02
-"""What of a run's time may be lost to a drafter on edits where copying alone is faster."""
-RISK = 0.025
-"""What of it a cautious one may lose if all goes wrong: its guesses, and copying's in that pass."""
-STUCK, STUCK_RISK = 5, 0.04
-"""After so many passes in a row that copying guessed nothing of, a cautious one may lose more."""
-STAKE = 3
-"""Guesses that have to be paid for before the first is asked: fewer seldom bring anything."""
-UNPROVEN = 8
-"""Guesses that are asked for in a long edit, though they are not paid for yet."""
+LOSS = 0.03
+"""What of a run's time may be lost to a drafter."""
+BOLD_LOSS = 0.3
+"""What of it a drafter that was asked for by name may lose in long edits, where drafts pay."""
 LONG = 2
-"""Passes in a row that copying guessed nothing of: the edit is a long one, where drafts pay."""
-RIDING = 3
-"""Tokens of a branch that rides beside a learned chain."""
+"""Passes in a row that copying guessed nothing of: the edit is a long one."""
 
 
 class Copying(Proposer, Protocol):
@@ -51,158 +46,162 @@ class Copying(Proposer, Protocol):
         ...
 
 
-class Ledger:
-    """What a drafter has brought so far against copying alone, in milliseconds.
-
-    A run is thought to take `expected` and what its passes take besides; `share` of it may be lost.
-    """
-
-    def __init__(self, expected: float, share: float = SHARE) -> None:
-        self._run = expected
-        self._share = share
-        self._gained = 0.0
-
-    @property
-    def free(self) -> float:
-        """What may be lost now: what was gained, and the share of the run that it may cost."""
-        return self.part(self._share) + self._gained
-
-    def part(self, share: float) -> float:
-        """So much of the run, in milliseconds."""
-        return share * self._run
-
-    @property
-    def paid(self) -> bool:
-        """Whether the drafter has not cost more than it brought."""
-        return self._gained >= 0.0
-
-    def passed(self, ms: float) -> None:
-        """A pass, and what was asked before it, took so long."""
-        self._run += ms
-
-    def settle(self, gain: float) -> None:
-        """A draft gained so much over what copying would have done in its place (or lost it)."""
-        self._gained += gain
-
-
 class CombinedProposer:
-    """Asks `copy` first, and `learned` where that promises more.
+    """Copies where that brings most, and asks `learned` where it promises more.
 
-    `cost(rows)` is a pass in milliseconds; `scale(region)` is how much likelier than usual a copy
-    of a region falls, and `length(draft)` how much of a copy is worth scoring. Up to `riding` of
-    the copying proposer's guesses ride as branches beside a learned chain. `expected` is what a
-    run takes whatever is drafted, in milliseconds: its prompt's rows and its output's. A `cautious`
-    one asks `learned` only where the run stays within `RISK` of what copying alone takes even if
-    all its guesses are wrong and those that copying would have made are right; and, where copying
-    is stuck and nothing was lost before, for as many guesses as `STUCK_RISK` pays for.
+    It is the schedule of its own drafts, too. `schedule` says how much of a copy is worth scoring,
+    `cost(rows)` is a pass in milliseconds, and `scale(region)` is how much likelier than usual a
+    copy of a region falls. `expected` are the milliseconds that a run takes before its first pass,
+    and at least in its passes. By these costs no run takes more than the share `loss` longer than
+    under copying alone, whatever is guessed; in long edits `long_loss` may be risked.
     """
 
     def __init__(
         self,
         copy: Copying,
         learned: ChainProposer,
+        schedule: Schedule,
         cost: Callable[[int], float],
         scale: Callable[[int], float] = lambda region: 1.0,
-        length: Callable[[Draft], int] = lambda draft: len(draft.tokens),
-        riding: int = 0,
-        expected: float = 0.0,
-        cautious: bool = False,
+        expected: tuple[float, float] = (0.0, 0.0),
+        loss: float = LOSS,
+        long_loss: float = LOSS,
     ) -> None:
         self._copy = copy
-        self._riding = riding
         self._learned = learned
+        self._schedule = schedule
         self._cost = cost
         self._scale = scale
-        self._length = length
-        self._cautious = cautious
-        self._ledger = Ledger(expected, RISK if cautious else SHARE)
-        self._copied = Draft()
-        self._rate = 0.0
+        self._before, self._least = expected
+        self._loss, self._long_loss = loss, long_loss
+        self._alone = Baseline(copy, schedule, cost)
+        self._spent = 0.0
         self._lost = 0
         self._hits, self._tries = GUESSED * 4.0, 4.0
         self._fell, self._hazard = CAUTION * WEIGHT, WEIGHT
         self._followed: tuple[int, int, int] | None = None
+        self._k = 0
+
+    @property
+    def limit(self) -> int:
+        """`Schedule.limit`: the longest copy that may be worth asking for."""
+        return self._schedule.limit
+
+    def choose(self, draft: Draft) -> int:
+        """`Schedule.choose`, for the draft proposed last: settled when it was."""
+        return self._k
+
+    def record(self, draft: Draft, accepted: int, seconds: float) -> None:
+        """Nothing is learnt here: copying's own passes are recorded as they are decided."""
+
+    @property
+    def gained(self) -> float:
+        """Milliseconds that copying alone would have taken more so far (at least)."""
+        return self._alone.spent - self._spent
+
+    @property
+    def purse(self) -> float:
+        """Milliseconds that may be lost now: the run's share, and what was gained."""
+        run = self._before + max(self._least, self._alone.spent)
+        loss = self._long_loss if self._lost >= LONG else self._loss
+        return loss * run + self.gained
 
     def propose(self, limit: int) -> Draft:
-        self._copied = copied = self._copy.propose(limit)
         self._followed = None
-        self._rate = self._worth(copied, limit)
-        guesses = self._affordable()
-        if guesses < STAKE or self._rate >= self._learned.rate():
-            return copied
-        draft = self._learned.write(limit, self._resume, guesses)
-        if not draft.tokens:
-            return copied
-        if self._riding and copied.region < 0:
-            return replace(draft, branches=riding(draft, copied, self._riding))
-        return draft
-
-    def _affordable(self) -> int:
-        """How many guesses may be asked for now."""
-        ledger, step = self._ledger, self._learned.step
-        reserve = self._cost(1) if self._cautious else 0.0
-        most = min(LONGEST, int((ledger.free - reserve) / step))
-        if self._lost >= (STUCK if self._cautious else LONG) and ledger.paid:
-            unproven = int(ledger.part(STUCK_RISK) / step) if self._cautious else UNPROVEN
-            most = max(most, min(UNPROVEN, unproven))
-        return most
+        for done in self._alone.catch_up(limit):
+            self._count(done.draft, done.held)
+        copied, self._k = self._copied(limit)
+        if self._lost or self.gained > 0.0:
+            guesses = self._affordable()
+            # Most edits are a token or two: until something was gained, copying begins them.
+            if guesses and self._worth(copied.cut(self._k)) < self._learned.rate():
+                draft = self._learned.write(limit, self._resume, guesses)
+                if draft.tokens:
+                    self._k = len(draft.tokens)
+                    return self._beside_copying(draft)
+        return copied
 
     def observe(self, tokens: Sequence[int], draft: Draft, accepted: int) -> None:
-        copied = self._copied
-        held = _held(copied, tokens)
-        self._settle(draft, tokens, held)
+        self._spent += self._cost(draft.rows) + self._learned.spent
         self._judge(draft, tokens)
-        if copied.region < 0 and (copied.tokens or copied.branches):
-            self._hits = self._hits * AGED + held
-            self._tries = self._tries * AGED + 1.0
-        self._lost = 0 if copied.region >= 0 or held else self._lost + 1
-        # Copying hears what its own draft was worth, whether or not it was the one scored.
-        self._copy.observe(tokens, copied, held)
+        self._alone.observe(tokens)
         self._learned.observe(tokens, draft, accepted)
-        self._copied = Draft()
 
     def learn(self, tokens: Sequence[int], tops: Sequence[Sequence[int]]) -> None:
         """Pass on what else the target considered."""
-        if isinstance(self._copy, Learner):
-            self._copy.learn(tokens, tops)
+        self._alone.learn(tokens, tops)
 
-    def _settle(self, draft: Draft, tokens: Sequence[int], held: int) -> None:
-        """Note what the pass took, and what a learned draft brought that copying, which would
-        have brought `held` tokens, would not: a token of the chain is worth what copying takes for
-        one in edits, a token copied behind the chain no more than its row."""
-        cost, rows = self._cost, _rows(draft)
-        asking = self._learned.spent
-        self._ledger.passed(cost(rows) + asking)
-        if not asking:
-            return
-        alone = cost(_rows(self._copied))
-        if draft.region != LEARNED:
-            self._ledger.settle(-asking)  # nothing came of it
-            return
-        length = draft.match
-        more = min(_held(draft, tokens), length) - held
-        chain = cost(rows - (len(draft.tokens) - length))
-        self._ledger.settle(more / self._rate + alone - chain - asking)
+    def _count(self, draft: Draft, held: int) -> None:
+        """A pass of copying's own was decided."""
+        guessed = draft.region < 0
+        if guessed and draft.rows > 1:
+            self._hits = self._hits * AGED + held
+            self._tries = self._tries * AGED + 1.0
+        self._lost = self._lost + 1 if guessed and not held else 0
 
-    def _worth(self, draft: Draft, limit: int) -> float:
+    def _copied(self, limit: int) -> tuple[Draft, int]:
+        """What copying's own pass still drafts, or a copy that knows more and holds it, too; and
+        how many tokens of its chain are worth scoring."""
+        rest = self._alone.rest
+        following = self._alone.following
+        tokens = rest.tokens if following is None else (*rest.tokens, following)
+        own = replace(rest, tokens=tokens), len(rest.tokens)
+        if not self._alone.known:
+            return own
+        copied = self._copy.foresee(self._alone.known, limit)
+        # Only if it costs no more than copying's own pass, or can be paid for.
+        most = max(self._cost(rest.rows), self._alone.price + self.purse)
+
+        def price(k: int) -> float:
+            return self._cost(_covering(copied.cut(k), rest).rows)
+
+        k = bisect_right(range(1, self._schedule.choose(copied) + 1), most, key=price)
+        return (_covering(copied, rest, k), k) if k else own
+
+    def _affordable(self) -> int:
+        """How many guesses may be asked for though nothing may come of them."""
+        left = self._alone.price + self.purse
+        rows = self._alone.rest.rows + self._learned.sides
+        for count in range(min(LONGEST, int(left / self._learned.step)), 0, -1):
+            if count * self._learned.step + self._cost(rows + count) <= left:
+                return count
+        return 0
+
+    def _beside_copying(self, draft: Draft) -> Draft:
+        """A learned draft, and all that copying's own pass holds; unless that is not worth its
+        rows, and the pass can be paid for whole."""
+        whole = _covering(draft, self._alone.rest)
+        price = self._cost(draft.rows)
+        if self._learned.spent + price <= self.purse and self._alone.rest.region < 0:
+            hoped = self._learned.doubt * self._hits / self._tries
+            if hoped * price < (self._cost(whole.rows) - price) * (1.0 + draft.match):
+                return draft
+        return whole
+
+    def _worth(self, draft: Draft) -> float:
         """Tokens per millisecond that a copying draft may bring."""
-        side = sum(len(branch.tokens) for branch in draft.branches)
         if draft.region < 0:
-            rows = len(draft.tokens) + side
-            return (1.0 + (self._hits / self._tries if rows else 0.0)) / self._cost(1 + rows)
+            found = self._hits / self._tries if draft.rows > 1 else 0.0
+            return (1.0 + found) / self._cost(draft.rows)
         scale = self._scale(draft.region)
+        side = draft.rows - len(draft.tokens)
         alive = expected = 1.0
-        best = 1.0 / self._cost(1 + side)
-        for k in range(1, min(len(draft.tokens), limit) + 1):
+        best = 1.0 / self._cost(side)
+        for k in range(1, len(draft.tokens) + 1):
             alive *= survival(draft.match + k - 1, scale)
             expected += alive
-            best = max(best, expected / self._cost(1 + side + k))
+            best = max(best, expected / self._cost(side + k))
         return best
 
     def _resume(self, chain: Sequence[int]) -> tuple[Sequence[int], Sequence[float]]:
         """What copying would go on with behind the chain, if it were in step there."""
-        copied = self._copy.foresee(chain, FOLLOW)
-        length = self._length(copied)
+        copied = self._copy.foresee([*self._alone.known, *chain], FOLLOW)
+        length = self._schedule.choose(copied)
+        # A wide pass that brings nothing has to be paid for, too.
+        rows = self._alone.rest.rows + self._learned.sides + len(chain)
+        left = self._alone.price + self.purse - len(chain) * self._learned.step
+        while length and self._cost(rows + length) > left:
+            length -= 1
         if not length:
             return (), ()
         self._followed = len(chain), length, copied.match
@@ -215,73 +214,40 @@ class CombinedProposer:
             return
         length, rows, match = self._followed
         rows = min(rows, len(draft.tokens) - length)
-        held = _held(Draft(draft.tokens), tokens) - length
+        held = agreeing(draft.tokens, tokens) - length
         if rows > 0 and held >= 0:
             fell = held < rows
             self._fell += fell
             self._hazard += sum(hazard(match + i) for i in range(held + fell))
-        self._followed = None
 
 
-def riding(draft: Draft, copied: Draft, most: int) -> tuple[Branch, ...]:
-    """The branches of `draft`, and up to `most` paths of `copied` that leave its chain elsewhere.
+def _covering(draft: Draft, other: Draft, k: int | None = None) -> Draft:
+    """`draft`, and beside the first `k` tokens of its chain (None: all) whatever `other` holds."""
+    scored = draft if k is None else draft.cut(k)
+    return replace(draft, branches=beside(scored, other))
 
-    >>> riding(Draft((1, 2), "draft"), Draft((1, 5, 6)), 1)
+
+def beside(draft: Draft, other: Draft) -> tuple[Branch, ...]:
+    """The branches of `draft`, and all paths of `other` from where they leave its chain.
+
+    >>> beside(Draft((1, 2), "draft"), Draft((1, 5, 6)))
     (Branch(fork=1, tokens=(5, 6), source='copy'),)
     """
     found = list(draft.branches)
-    taken = {(branch.fork, branch.tokens[0]): place for place, branch in enumerate(found)}
-    paths = [(copied.source, copied.tokens)]
-    paths += [(b.source, (*copied.tokens[: b.fork], *b.tokens)) for b in copied.branches]
+    paths = [(other.source, other.tokens)]
+    paths += [(b.source, (*other.tokens[: b.fork], *b.tokens)) for b in other.branches]
     for source, path in paths:
-        fork = 0
-        while fork < min(len(path), len(draft.tokens)) and path[fork] == draft.tokens[fork]:
-            fork += 1
-        tokens = path[fork : fork + RIDING]
-        if not tokens or fork == len(draft.tokens):
+        fork = agreeing(path, draft.tokens)
+        tokens = path[fork:]
+        if not tokens:
             continue
-        known = taken.get((fork, tokens[0]))
-        if known is not None:
-            # The same guess, but it may know how to go on.
-            if len(found[known].tokens) < len(tokens):
-                found[known] = Branch(fork, tokens, source)
-        elif len(found) < len(draft.branches) + most:
-            taken[fork, tokens[0]] = len(found)
+        for place, known in enumerate(found):
+            shorter = min(len(known.tokens), len(tokens))
+            if known.fork == fork and agreeing(known.tokens, tokens) == shorter:
+                # The same guess, but it may know how to go on.
+                if len(known.tokens) < len(tokens):
+                    found[place] = Branch(fork, tokens, source)
+                break
+        else:
             found.append(Branch(fork, tokens, source))
     return tuple(found)
-
-
-def _rows(draft: Draft) -> int:
-    """Rows of the pass that scores a draft."""
-    return 1 + len(draft.tokens) + sum(len(branch.tokens) for branch in draft.branches)
-
-
-class CombinedSchedule:
-    """Scores a model's chain whole: it was cut to what pays when it was written."""
-
-    def __init__(self, inner: Schedule) -> None:
-        self._inner = inner
-
-    @property
-    def limit(self) -> int:
-        return self._inner.limit
-
-    def choose(self, draft: Draft) -> int:
-        return len(draft.tokens) if draft.region == LEARNED else self._inner.choose(draft)
-
-    def record(self, draft: Draft, accepted: int, seconds: float) -> None:
-        if draft.region != LEARNED:
-            self._inner.record(draft, accepted, seconds)
-
-
-def _held(draft: Draft, tokens: Sequence[int]) -> int:
-    """How many of `tokens` the draft foretold, along its chain or its best branch."""
-    best = 0
-    paths = [draft.tokens]
-    paths += [(*draft.tokens[: branch.fork], *branch.tokens) for branch in draft.branches]
-    for path in paths:
-        count = 0
-        while count < min(len(path), len(tokens)) and path[count] == tokens[count]:
-            count += 1
-        best = max(best, count)
-    return best

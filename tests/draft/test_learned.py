@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 
 from apply_edit.decode.accept import Greedy, Rule, Sampled
 from apply_edit.decode.loop import decode
-from apply_edit.decode.schedule import AdaptiveSchedule
-from apply_edit.decode.types import Branch, Draft, Proposer, Schedule, Step
+from apply_edit.decode.schedule import AdaptiveSchedule, FixedSchedule
+from apply_edit.decode.types import Proposer, Schedule, Step
 from apply_edit.draft.chain import LEARNED, LONGEST, ChainProposer, Confidence
-from apply_edit.draft.combine import CombinedProposer, CombinedSchedule, riding
+from apply_edit.draft.combine import CombinedProposer
 from apply_edit.draft.drafter import Drafter, Guess, guess_of
 from apply_edit.draft.heads import HeadsDrafter
 from apply_edit.draft.lookup import CopyProposer
@@ -24,6 +24,8 @@ from apply_edit.errors import ModelError
 from tests.decode.fake import END, VOCAB, FakeScores, FakeTarget, Fixed, Silent, hashed
 
 FLAT = AdaptiveSchedule([(1, 80.0), (8, 88.0), (64, 300.0)])
+WHOLE = FixedSchedule(256)
+"""Chains are cut to what pays while they are written."""
 
 
 class Beside(FakeTarget):
@@ -155,13 +157,14 @@ def test_tokens_are_those_of_plain_decoding(
     schedule = AdaptiveSchedule([(1, 80.0), (8, 88.0), (64, 300.0)])
     chain = ChainProposer(drafter, prompt, schedule.cost, forbidden={END}, k=k, clock=Clock(step))
     proposer: Proposer = chain
+    scored: Schedule = WHOLE
     if copying:
         copy = CopyProposer(prompt, forbidden={END})
-        beside = 2 if kind == "heads" else 0
-        proposer = CombinedProposer(copy, chain, schedule.cost, schedule.scale, riding=beside)
-    steps = run(
-        target, proposer, CombinedSchedule(schedule), prompt, rule, budget=budget, tail=tail
-    )
+        # As if nobody had to pay: drafts of both kinds in every mixture.
+        proposer = scored = CombinedProposer(
+            copy, chain, schedule, schedule.cost, schedule.scale, expected=(1e6, 0.0)
+        )
+    steps = run(target, proposer, scored, prompt, rule, budget=budget, tail=tail)
     assert tokens_of(steps) == tokens_of(plain)
     # What the loop committed is what was decided, whatever the drafter did beside it.
     if steps:
@@ -179,7 +182,7 @@ def test_a_drafter_that_thinks_alike_needs_few_passes(kind: str) -> None:
     narrow = Beside(own, like, 0.0, 0)
     drafter = SelfDrafter(narrow) if kind == "self" else ModelDrafter(narrow, VOCAB)
     chain = ChainProposer(drafter, prompt, FLAT.cost, trust=1.0, clock=Clock(8.0))
-    steps = run(target, chain, CombinedSchedule(FLAT), prompt, Greedy(), budget=60)
+    steps = run(target, chain, WHOLE, prompt, Greedy(), budget=60)
     assert len(steps) <= 8
     assert all(step.rejected == () for step in steps)
     assert all(step.k <= LONGEST for step in steps)
@@ -190,14 +193,14 @@ def test_a_dear_drafter_stops_sooner_and_is_left_alone() -> None:
         target = hashed(3)
         drafter = SelfDrafter(Beside(target, hashed(3), 0.0, 0))
         chain = ChainProposer(drafter, [1, 2], FLAT.cost, trust=0.3, clock=Clock(step))
-        steps = run(target, chain, CombinedSchedule(FLAT), [1, 2], Greedy(), budget=60)
+        steps = run(target, chain, WHOLE, [1, 2], Greedy(), budget=60)
         return len(steps)
 
     assert rows(8.0) < rows(70.0)
     target = hashed(3)
     chain = ChainProposer(SelfDrafter(target), [1, 2], FLAT.cost, clock=Clock(400.0))
-    dear = CombinedProposer(CopyProposer([]), chain, FLAT.cost, expected=1e6)
-    run(target, dear, CombinedSchedule(FLAT), [1, 2], Greedy(), budget=30)
+    dear = CombinedProposer(CopyProposer([]), chain, FLAT, FLAT.cost, expected=(1e6, 0.0))
+    run(target, dear, dear, [1, 2], Greedy(), budget=30)
     assert chain.rate() < 1.0 / FLAT.cost(1)
     assert dear.propose(8).region != LEARNED
 
@@ -291,35 +294,6 @@ def test_confidence_follows_what_was_seen() -> None:
     assert 0.4 < confidence.usual < 0.6
 
 
-def test_a_copy_rides_behind_the_chain_where_the_original_is_found_again() -> None:
-    original = [1 + (i * 7 + i // 5) % (VOCAB - 1) for i in range(60)]
-    written = [*original[:20], 2, 2, 9, *original[22:]]
-
-    def logits(prefix: tuple[int, ...]) -> list[float]:
-        place = len(prefix) - 1
-        token = written[place] if place < len(written) else END
-        return [9.0 if t == token else 0.0 for t in range(VOCAB)]
-
-    def passes(learned: bool) -> int:
-        target = FakeTarget(logits)
-        copy = CopyProposer(original, forbidden={END})
-        schedule = AdaptiveSchedule([(1, 80.0), (8, 88.0), (64, 300.0)])
-        proposer: Proposer = copy
-        if learned:
-            narrow = Beside(target, target, 0.0, 0)
-            chain = ChainProposer(
-                SelfDrafter(narrow), [1], schedule.cost, trust=1.0, clock=Clock(20.0)
-            )
-            proposer = CombinedProposer(
-                copy, chain, schedule.cost, schedule.scale, schedule.choose, expected=1e4
-            )
-        steps = run(target, proposer, CombinedSchedule(schedule), [1], Greedy(), 200, tail=1)
-        assert tokens_of(steps) == written
-        return len(steps)
-
-    assert passes(True) < passes(False)
-
-
 def test_guesses_have_the_chances_of_the_softmax() -> None:
     guess = guess_of(FakeScores([[1.0, 3.0, 2.0]]), 0)
     assert (guess.token, guess.second) == (1, 2)
@@ -377,97 +351,3 @@ def test_runners_up_hang_where_the_chain_is_likeliest_to_fall(sides: int) -> Non
     assert branches == {0: set(), 1: {(1, (6,))}, 3: {(0, (4,)), (1, (6,))}}[sides]
     # Rows that cost too much get none.
     assert draft(3.0)[1] == set()
-
-
-def test_guesses_of_copying_ride_beside_a_learned_chain() -> None:
-    chain = Draft((1, 2, 3), "draft", None, LEARNED, branches=(Branch(0, (7,)),))
-    copied = Draft((1, 5, 6, 8, 9), "output", branches=(Branch(0, (7, 4)), Branch(1, (2, 3, 4))))
-    assert riding(chain, copied, 2) == (Branch(0, (7, 4)), Branch(1, (5, 6, 8), "output"))
-    assert riding(chain, copied, 0) == (Branch(0, (7, 4)),)
-    assert riding(chain, Draft(), 2) == chain.branches
-
-
-class Stubborn:
-    """Guesses the same token for ever, and is sure of it."""
-
-    def __init__(self, token: int) -> None:
-        self.token = token
-        self.asked = 0
-
-    def behind(self, tokens: Sequence[int]) -> int:
-        return 0
-
-    def begin(self, tokens: Sequence[int]) -> Guess:
-        return self.more(0)
-
-    def more(self, token: int) -> Guess:
-        self.asked += 1
-        return Guess(self.token, 0.999)
-
-    def end(self) -> None:
-        pass
-
-
-def replaced(edit: int, size: int) -> tuple[list[int], list[int]]:
-    """A file of `size` tokens, and its edit: five times `edit` new tokens for one."""
-    original = [1 + (i * i + i // 7) % (VOCAB - 3) for i in range(size)]
-    written: list[int] = []
-    for place, token in enumerate(original):
-        new = [VOCAB - 2 + (i % 3 == 1) for i in range(edit)]
-        written += new if place % (size // 5) == size // 10 else [token]
-    return original, written
-
-
-@pytest.mark.parametrize(
-    ("edit", "size", "wrong", "cautious", "least", "most"),
-    [
-        # A drafter that is always wrong costs a small share of the run, whatever is edited.
-        (1, 400, True, False, 0.99, 1.035),
-        (12, 400, True, False, 0.99, 1.05),
-        (1, 1600, True, True, 0.99, 1.03),
-        (12, 1600, True, True, 0.99, 1.05),
-        # One that is right gains in long edits, and hurts no short one.
-        (1, 400, False, False, 0.8, 1.0),
-        (12, 400, False, False, 0.3, 0.9),
-        (1, 1600, False, True, 0.8, 1.0),
-        (12, 1600, False, True, 0.3, 0.97),
-        # A cautious one is asked only where a run is long enough to bear that it is wrong.
-        (12, 400, False, True, 1.0, 1.0),
-    ],
-)
-def test_what_a_drafter_costs_is_bounded(
-    edit: int, size: int, wrong: bool, cautious: bool, least: float, most: float
-) -> None:
-    original, written = replaced(edit, size)
-    step = 20.0
-
-    def logits(prefix: tuple[int, ...]) -> list[float]:
-        place = len(prefix) - 1
-        token = written[place] if place < len(written) else END
-        return [9.0 if t == token else 0.0 for t in range(VOCAB)]
-
-    def ms(learned: bool) -> float:
-        target = FakeTarget(logits)
-        schedule = AdaptiveSchedule([(1, 80.0), (8, 88.0), (64, 300.0)])
-        copy = CopyProposer(original, forbidden={END})
-        proposer: Proposer = copy
-        clock = Clock(step)
-        if learned:
-            drafter = Stubborn(VOCAB - 3) if wrong else SelfDrafter(Beside(target, target, 0, 0))
-            chain = ChainProposer(drafter, [1], schedule.cost, trust=1.0, clock=clock)
-            expected = 2 * len(original) * schedule.cost(64) / 64
-            proposer = CombinedProposer(
-                copy,
-                chain,
-                schedule.cost,
-                schedule.scale,
-                schedule.choose,
-                expected=expected,
-                cautious=cautious,
-            )
-        steps = run(target, proposer, CombinedSchedule(schedule), [1], Greedy(), 2000, tail=1)
-        assert tokens_of(steps) == written
-        prompt = len(original) * schedule.cost(64) / 64
-        return prompt + sum(schedule.cost(step.rows) for step in steps) + 1000.0 * clock.now
-
-    assert least <= ms(True) / ms(False) <= most

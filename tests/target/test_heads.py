@@ -14,10 +14,10 @@ from safetensors.torch import save_file
 
 from apply_edit.decode.accept import Greedy, Rule, Sampled
 from apply_edit.decode.loop import decode
-from apply_edit.decode.schedule import AdaptiveSchedule
-from apply_edit.decode.types import Branch, Proposer, Step
+from apply_edit.decode.schedule import AdaptiveSchedule, FixedSchedule
+from apply_edit.decode.types import Branch, Proposer, Schedule, Step
 from apply_edit.draft.chain import ChainProposer
-from apply_edit.draft.combine import CombinedProposer, CombinedSchedule
+from apply_edit.draft.combine import CombinedProposer
 from apply_edit.draft.heads import HeadsDrafter
 from apply_edit.draft.lookup import CopyProposer
 from apply_edit.errors import ModelError
@@ -31,7 +31,7 @@ from apply_edit.target.linear import can_pack
 from apply_edit.target.store import heads_path
 from apply_edit.target.traces import CHECKPOINT, Trace, Traces
 from tests.clock import Clock
-from tests.decode.fake import Fixed, Silent
+from tests.decode.fake import Silent
 from tests.target.families import SIZES, engine
 from tests.target.families import save as save_model
 
@@ -65,7 +65,9 @@ def write(
 ) -> list[Step]:
     target.reset(0)
     target.prefill(prompt[:-3])
-    schedule = Fixed(0) if isinstance(proposer, Silent) else CombinedSchedule(PLAIN)
+    schedule: Schedule = FixedSchedule(0 if isinstance(proposer, Silent) else 256)
+    if isinstance(proposer, CombinedProposer):
+        schedule = proposer
     return list(
         decode(target, proposer, schedule, tail=prompt[-3:], rule=rule, stop=set(), budget=budget)
     )
@@ -88,7 +90,9 @@ def test_drafting_with_heads_changes_no_token(folder: Path, dtype: torch.dtype, 
         CombinedProposer(
             CopyProposer([*plain[:12], 5, *plain[14:]]),
             ChainProposer(HeadsDrafter(ahead), PROMPT, PLAIN.cost, share=0.02),
+            PLAIN,
             PLAIN.cost,
+            expected=(1e6, 0.0),
         ),
     ]
     for proposer in drafts:

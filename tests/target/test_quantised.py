@@ -9,10 +9,10 @@ import torch
 
 from apply_edit.decode.accept import Greedy, Rule, Sampled
 from apply_edit.decode.loop import decode
-from apply_edit.decode.schedule import AdaptiveSchedule
+from apply_edit.decode.schedule import AdaptiveSchedule, FixedSchedule
 from apply_edit.decode.types import Branch, Proposer
 from apply_edit.draft.chain import ChainProposer
-from apply_edit.draft.combine import CombinedProposer, CombinedSchedule
+from apply_edit.draft.combine import CombinedProposer
 from apply_edit.draft.lookup import CopyProposer
 from apply_edit.draft.model import ModelDrafter
 from apply_edit.draft.self import SelfDrafter
@@ -43,7 +43,7 @@ def write(target: Engine, proposer: Proposer | None, rule: Rule, budget: int = 3
     steps = decode(
         target,
         proposer,
-        CombinedSchedule(PLAIN),
+        proposer if isinstance(proposer, CombinedProposer) else FixedSchedule(256),
         tail=PROMPT[-3:],
         rule=rule,
         stop=set(),
@@ -163,7 +163,9 @@ def test_drafting_with_itself_changes_no_token(
     both = CombinedProposer(
         CopyProposer([*plain[:12], 5, *plain[14:]]),
         ChainProposer(SelfDrafter(narrow), PROMPT, PLAIN.cost),
+        PLAIN,
         PLAIN.cost,
+        expected=(1e6, 0.0),
     )
     assert write(target, both, rule) == plain
 

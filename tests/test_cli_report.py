@@ -43,6 +43,7 @@ def test_a_refused_answer_is_reported_and_the_filter_still_echoes(command: Comma
     assert kept["status"] == "refused"
     assert kept["code"] in done.err
     assert kept["passes"] > 0
+    assert kept["prompt_tokens"] > kept["output_tokens"] > 0
 
 
 def test_several_files_are_one_report(command: Command) -> None:

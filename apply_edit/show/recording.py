@@ -10,7 +10,7 @@ from difflib import SequenceMatcher
 from apply_edit.decode.stats import Stats, Tally
 from apply_edit.edit import Edit, Request
 from apply_edit.errors import InputError, UsageError
-from apply_edit.events import Event, Note, Piece, Wrote
+from apply_edit.events import Event, Note, Piece, Stage, Wrote
 from apply_edit.text.document import Document
 
 _FRAME = re.compile(r"\n?</updated-code(?:-\d+)?>\s*\Z")
@@ -22,10 +22,14 @@ class Recorder:
 
     wrote: list[Wrote] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
+    prompt_tokens: int = 0
 
     def __call__(self, event: Event) -> None:
         if isinstance(event, Wrote):
             self.wrote.append(event)
+        elif isinstance(event, Stage):
+            if event.name == "prefill" and event.done == event.total:
+                self.prompt_tokens += int(event.done)
         elif isinstance(event, Note):
             self.notes.append(event.text)
 
@@ -34,7 +38,7 @@ class Recorder:
 
         `facts` are the backend's.
         """
-        stats = Stats(draft=draft)
+        stats = Stats(draft=draft, prompt_tokens=self.prompt_tokens)
         for key, value in (facts or {}).items():
             setattr(stats, key, value)
         for event in self.wrote:

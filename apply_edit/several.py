@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Generator, Iterator, Sequence
+from dataclasses import replace
 from typing import Protocol
 
 from apply_edit.decode.batch import Batch, Share
 from apply_edit.decode.rows import Asking
+from apply_edit.drafting import AUTO
 from apply_edit.edit import Asked, Edit, Request
 from apply_edit.errors import ApplyEditError
 from apply_edit.events import Note, OnEvent
@@ -57,8 +59,9 @@ def edits(
 ) -> Generator[tuple[int, Result], None, None]:
     """Make all edits; index and result of each as it is there."""
     backend = editor.backend
-    together = min(batch, len(items)) > 1 and _copies(options)
-    if together and isinstance(backend, Slotted):
+    if min(batch, len(items)) > 1 and _copies(options) and isinstance(backend, Slotted):
+        if options.draft == AUTO:
+            options = replace(options, draft="copy")
         yield from _Several(editor, backend, items, options, listen, batch).results()
         return
     for index, (data, request) in enumerate(items):
@@ -70,8 +73,11 @@ def edits(
 
 
 def _copies(options: Options) -> bool:
-    """Whether drafts need no model: a learned drafter has one cache, for one request at a time."""
-    return options.draft in ("copy", "none") or options.k == 0
+    """Whether drafts need no model: a learned drafter has one cache, for one request at a time.
+
+    Where the choice is free, shared passes gain more than a drafter and cannot lose.
+    """
+    return options.draft in ("copy", "none", AUTO) or options.k == 0
 
 
 class _Several:

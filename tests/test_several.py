@@ -199,7 +199,7 @@ def test_seats_are_counted_in_bytes_and_given_back() -> None:
     assert seats.take(4, 10**9) is first
 
 
-@pytest.mark.parametrize("draft", ["self", "model:small", "auto"])
+@pytest.mark.parametrize("draft", ["self", "model:small"])
 def test_learned_drafts_go_one_after_another(draft: str) -> None:
     backend, items = several(2)
     results = Editor(backend).edit_all(items, Options(draft=draft), batch=4)
@@ -208,6 +208,14 @@ def test_learned_drafts_go_one_after_another(draft: str) -> None:
         assert outputs(results) == ["no-draft-model"] * 2
     else:
         assert outputs(results) == [after(n, 10 + 17 * n) for n in range(2)]
+
+
+def test_auto_shares_passes_rather_than_ask_a_drafter() -> None:
+    backend, items = several(2)
+    results = Editor(backend).edit_all(items, Options(draft="auto"), batch=4)
+    assert backend.widths  # shared passes
+    assert outputs(results) == [after(n, 10 + 17 * n) for n in range(2)]
+    assert [r.stats.draft for r in results if isinstance(r, Edit)] == ["copy"] * 2
 
 
 def test_a_backend_without_slots_goes_one_after_another(tmp_path: Path) -> None:

@@ -12,8 +12,9 @@ from apply_edit.decode.types import Draft, Proposer, Schedule, Target
 from apply_edit.draft.chain import SHARE, ChainProposer
 from apply_edit.draft.combine import BOLD_LOSS, LOSS, CombinedProposer, Copying
 from apply_edit.draft.drafter import Drafter
-from apply_edit.errors import UsageError
-from apply_edit.events import OnEvent
+from apply_edit.draft.heads import HeadsDrafter
+from apply_edit.errors import ModelError, UsageError
+from apply_edit.events import Note, OnEvent
 from apply_edit.target.codec import Backend
 from apply_edit.target.prompt import Prompt
 
@@ -92,15 +93,28 @@ def open_drafter(backend: Backend, name: str, on_event: OnEvent) -> Drafter | No
     """The drafter that `name` asks for beside copying; None where it asks for none, or for
     ``self`` or ``auto`` on a machine or model that has none.
 
+    ``auto`` are the heads trained for the model, else its weights in 4 bits: heads cost no memory
+    to speak of, and a run can bear their guesses sooner.
     Raises what `check_drafter` raises, and what loading a drafter raises.
     """
-    wanted = "self" if name == AUTO else name
-    if wanted in ("copy", "none"):
+    if name in ("copy", "none"):
         return None
-    check_drafter(backend, wanted)
+    if name == AUTO:
+        return _any_drafter(backend, on_event)
+    check_drafter(backend, name)
+    return backend.drafter(name, on_event) if isinstance(backend, Drafting) else None
+
+
+def _any_drafter(backend: Backend, on_event: OnEvent) -> Drafter | None:
     if not isinstance(backend, Drafting):
         return None
-    return backend.drafter(wanted, on_event)
+    try:
+        backend.check_drafter(HEADS)
+        return backend.drafter(HEADS, on_event)
+    except ModelError as error:
+        if error.code != "no-heads":
+            on_event(Note(f"no draft heads: {error.message}"))
+    return backend.drafter("self", on_event)
 
 
 def beside_copying(
@@ -123,7 +137,7 @@ def beside_copying(
     trust, share = SELF_TRUST, SHARE
     if name.startswith(MODEL):
         trust, share = MODEL_TRUST, MODEL_SHARE
-    elif name == HEADS:
+    elif name == HEADS or isinstance(drafter, HeadsDrafter):
         trust, share = HEADS_TRUST, HEADS_SHARE
     chain = ChainProposer(
         drafter,

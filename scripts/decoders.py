@@ -5,9 +5,9 @@
   python scripts/decoders.py CASES.jsonl --draft-model qwen2.5-coder-0.5b --json
 
 Decoders: plain (one token a pass), copy, model, self and heads (that draft alone), model+copy,
-self+copy and heads+copy (copying where it hits, the draft inside edits), auto (self+copy that can
-lose no more than 3 %). Each case runs through all of them in turn, in one process, after a warm-up;
-times exclude loading. "edit ms" is the time
+self+copy and heads+copy (copying where it hits, the draft inside edits), auto (heads+copy where
+there are heads, else self+copy; it can lose no more than 3 %). Each case runs through all of them
+in turn, in one process, after a warm-up; times exclude loading. "edit ms" is the time
 per token between the first token that leaves the original and the last before it is joined again,
 by the alignment of the output with the original, so it is the same tokens for every decoder; "edit
 t/p" is how many of these tokens a pass brought. Outputs are compared with those of the first

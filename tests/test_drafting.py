@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import ClassVar
 
 import pytest
 
@@ -12,8 +13,8 @@ from apply_edit.decode.types import Branch, Scores
 from apply_edit.draft.self import SelfDrafter
 from apply_edit.drafting import check_draft, open_drafter, settled
 from apply_edit.editor import Editor, Request
-from apply_edit.errors import ApplyEditError, Refusal
-from apply_edit.events import OnEvent, ignore
+from apply_edit.errors import ApplyEditError, ModelError, Refusal
+from apply_edit.events import Event, Note, OnEvent, ignore
 from apply_edit.session import Options
 from apply_edit.target.replay import ReplayBackend, ReplayScores, ReplayTarget
 
@@ -39,7 +40,8 @@ class Beside(ReplayBackend):
     drafts = 0
 
     def check_drafter(self, name: str) -> None:
-        pass
+        if name == "heads":
+            raise ModelError("no-heads", "train them")
 
     def target(self, on_event: OnEvent) -> ReplayTarget:
         if not hasattr(self, "engine"):
@@ -90,6 +92,34 @@ def test_the_output_is_the_same_with_every_draft(replay: Path, draft: str, k: in
     assert result.stats.verified
     assert (backend.drafts > 0) == (draft in ("self", "auto"))
     assert ("draft" in result.stats.by_source) >= (draft in ("self", "auto"))
+
+
+@pytest.mark.parametrize("heads", ["trained", "damaged", "none"])
+def test_auto_takes_heads_where_there_are_some(replay: Path, heads: str) -> None:
+    class Headed(Beside):
+        opened: ClassVar[list[str]] = []
+
+        def check_drafter(self, name: str) -> None:
+            assert name == "heads"
+            if heads == "none":
+                raise ModelError("no-heads", "train them")
+
+        def drafter(self, name: str, on_event: OnEvent) -> SelfDrafter | None:
+            self.opened.append(name)
+            if name == "heads" and heads == "damaged":
+                raise ModelError("bad-heads", "the file is damaged; train them anew")
+            return super().drafter("self", on_event)
+
+    backend = Headed(replay)
+    said: list[Event] = []
+    Headed.opened.clear()
+    assert open_drafter(backend, "auto", said.append) is not None
+    opened = {"trained": ["heads"], "damaged": ["heads", "self"], "none": ["self"]}
+    assert backend.opened == opened[heads]
+    # Who asked for nothing in particular hears of the damage with -v, and loses nothing.
+    assert [note.text for note in said if isinstance(note, Note)] == (
+        ["no draft heads: the file is damaged; train them anew"] if heads == "damaged" else []
+    )
 
 
 def test_a_backend_without_drafters_copies(replay: Path) -> None:

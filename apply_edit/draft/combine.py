@@ -18,7 +18,7 @@ from typing import Protocol
 from apply_edit.decode.schedule import hazard, survival
 from apply_edit.decode.types import Branch, Draft, Proposer, Schedule
 from apply_edit.draft.baseline import Baseline, agreeing
-from apply_edit.draft.chain import LEARNED, LONGEST, ChainProposer
+from apply_edit.draft.chain import LEARNED, LONGEST, SIDE, ChainProposer
 
 GUESSED = 0.4
 """Tokens that a guess of the copying proposer is thought to bring until some were counted."""
@@ -75,12 +75,13 @@ class CombinedProposer:
         self._before, self._least = expected
         self._loss, self._long_loss = loss, long_loss
         self._alone = Baseline(copy, schedule, cost)
+        self._side = SIDE * cost(1)
         self._spent = 0.0
         self._lost = 0
         self._hits, self._tries = GUESSED * 4.0, 4.0
         self._fell, self._hazard = CAUTION * WEIGHT, WEIGHT
         self._followed: tuple[int, int, int] | None = None
-        self._k = 0
+        self._k = self._branches = 0
 
     @property
     def limit(self) -> int:
@@ -110,6 +111,7 @@ class CombinedProposer:
         self._followed = None
         for done in self._alone.catch_up(limit):
             self._count(done.draft, done.held)
+        self._branches = len(self._alone.rest.branches)
         copied, self._k = self._copied(limit)
         if self._lost or self.gained > 0.0:
             guesses = self._affordable()
@@ -122,7 +124,8 @@ class CombinedProposer:
         return copied
 
     def observe(self, tokens: Sequence[int], draft: Draft, accepted: int) -> None:
-        self._spent += self._cost(draft.rows) + self._learned.spent
+        more = max(0, len(draft.branches) - self._branches)
+        self._spent += self._cost(draft.rows) + more * self._side + self._learned.spent
         self._judge(draft, tokens)
         self._alone.observe(tokens)
         self._learned.observe(tokens, draft, accepted)
@@ -153,26 +156,35 @@ class CombinedProposer:
         most = max(self._cost(rest.rows), self._alone.price + self.purse)
 
         def price(k: int) -> float:
-            return self._cost(_covering(copied.cut(k), rest).rows)
+            draft = _covering(copied.cut(k), rest)
+            more = max(0, len(draft.branches) - len(rest.branches))
+            return self._cost(draft.rows) + more * self._side
 
         k = bisect_right(range(1, self._schedule.choose(copied) + 1), most, key=price)
         return (_covering(copied, rest, k), k) if k else own
 
     def _affordable(self) -> int:
         """How many guesses may be asked for though nothing may come of them."""
-        left = self._alone.price + self.purse
+        left = self._spare
         rows = self._alone.rest.rows + self._learned.sides
         for count in range(min(LONGEST, int(left / self._learned.step)), 0, -1):
             if count * self._learned.step + self._cost(rows + count) <= left:
                 return count
         return 0
 
+    @property
+    def _spare(self) -> float:
+        """Milliseconds that a pass with a chain may take, and its guesses: it has the chain's
+        branches more than copying's own, and one for what copying would draft."""
+        return self._alone.price + self.purse - (self._learned.sides + 1) * self._side
+
     def _beside_copying(self, draft: Draft) -> Draft:
         """A learned draft, and all that copying's own pass holds; unless that is not worth its
         rows, and the pass can be paid for whole."""
         whole = _covering(draft, self._alone.rest)
         price = self._cost(draft.rows)
-        if self._learned.spent + price <= self.purse and self._alone.rest.region < 0:
+        sides = len(draft.branches) * self._side
+        if self._learned.spent + price + sides <= self.purse and self._alone.rest.region < 0:
             hoped = self._learned.doubt * self._hits / self._tries
             if hoped * price < (self._cost(whole.rows) - price) * (1.0 + draft.match):
                 return draft
@@ -199,7 +211,7 @@ class CombinedProposer:
         length = self._schedule.choose(copied)
         # A wide pass that brings nothing has to be paid for, too.
         rows = self._alone.rest.rows + self._learned.sides + len(chain)
-        left = self._alone.price + self.purse - len(chain) * self._learned.step
+        left = self._spare - len(chain) * self._learned.step
         while length and self._cost(rows + length) > left:
             length -= 1
         if not length:
